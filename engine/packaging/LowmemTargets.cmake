@@ -1,0 +1,65 @@
+# lowmem_library, lowmem_test and lowmem_bench: one way to declare each kind of
+# target, so that warnings, sanitizers and floating-point rules are the same
+# everywhere.
+
+# Compile rules shared by every target of the project.
+add_library(lowmem_options INTERFACE)
+target_compile_features(lowmem_options INTERFACE cxx_std_20)
+target_compile_options(lowmem_options INTERFACE
+  -Wall -Wextra -Wshadow -Wno-sign-compare -Wno-missing-field-initializers
+  # A fused multiply-add happens where the code writes one and nowhere else:
+  # results must not depend on the target's default.
+  -ffp-contract=off)
+target_include_directories(lowmem_options INTERFACE ${PROJECT_SOURCE_DIR})
+if(LOWMEM_WERROR)
+  target_compile_options(lowmem_options INTERFACE -Werror)
+endif()
+if(LOWMEM_SANITIZE)
+  target_compile_options(lowmem_options INTERFACE
+    -fsanitize=${LOWMEM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(lowmem_options INTERFACE -fsanitize=${LOWMEM_SANITIZE})
+endif()
+
+# lowmem_library(NAME <name> SRCS ... DEPS ...): one internal layer.
+function(lowmem_library)
+  cmake_parse_arguments(ARG "" "NAME" "SRCS;DEPS" ${ARGN})
+  add_library(${ARG_NAME} STATIC ${ARG_SRCS})
+  target_link_libraries(${ARG_NAME} PUBLIC lowmem_options ${ARG_DEPS})
+  set_target_properties(${ARG_NAME} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
+# lowmem_test(NAME <name> SRCS ... DEPS ... [LABELS ...] [TIMEOUT s]): one ctest.
+# Tests find their data through LOWMEM_TESTDATA_DIR.
+function(lowmem_test)
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SRCS})
+  target_link_libraries(${ARG_NAME} PRIVATE lowmem_options ${ARG_DEPS}
+    GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${ARG_NAME} PRIVATE
+    LOWMEM_TESTDATA_DIR="${PROJECT_SOURCE_DIR}/tests/testdata"
+    LOWMEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    LOWMEM_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  set_target_properties(${ARG_NAME} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  set_tests_properties(${ARG_NAME} PROPERTIES
+    LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+endfunction()
+
+# lowmem_bench(NAME <name> SRCS ... DEPS ...): one Google Benchmark program.
+function(lowmem_bench)
+  cmake_parse_arguments(ARG "" "NAME" "SRCS;DEPS" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SRCS})
+  target_link_libraries(${ARG_NAME} PRIVATE lowmem_options ${ARG_DEPS}
+    benchmark::benchmark benchmark::benchmark_main)
+  set_target_properties(${ARG_NAME} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+endfunction()
