@@ -40,11 +40,14 @@ namespace lowmem {
 class LOWMEM_EXPORT Engine {
  public:
   // Reads headers, configuration and tokenizer; in copy mode the weights too.
+  // Errors: kResourceExhausted when the budget is too small, naming what is needed,
+  // what was allowed and the largest item; kCancelled or whatever on_load_progress
+  // returned; else as listed at the top.
   static absl::StatusOr<std::unique_ptr<Engine>> Open(
       const EngineOptions& options);
   virtual ~Engine() = default;
 
-  // A new, empty sequence.
+  // A new, empty sequence. Holds no keys and values yet.
   virtual absl::StatusOr<std::unique_ptr<Session>> NewSession() = 0;
 
   // Token ids of `text`. `add_special`: with what the model puts around a text;
@@ -57,8 +60,12 @@ class LOWMEM_EXPORT Engine {
   virtual uint32_t vocab_size() const = 0;
   virtual uint32_t max_context_tokens() const = 0;
   virtual absl::string_view family() const = 0;
-  // Ids that end a generation.
+  // Ids that end a generation: the union of what generation_config.json, the model's
+  // configuration and its tokenizer name.
   virtual const std::vector<int32_t>& eos_ids() const = 0;
+  // The mode that was taken, never kAuto, and why, in one line.
+  virtual Mode mode() const = 0;
+  virtual const std::string& mode_reason() const = 0;
 
   // Memory now, and what loading cost. Timings of generation are in a session's
   // meter.

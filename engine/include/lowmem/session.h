@@ -32,8 +32,9 @@ enum class StopReason {
 LOWMEM_EXPORT absl::string_view StopReasonName(StopReason reason);
 
 struct GenerateResult {
-  std::vector<int32_t> ids;  // generated; the end token is not among them
-  std::string text;          // exactly what the callback was given
+  // Generated; the end token is not among them, the tokens of a stop text are.
+  std::vector<int32_t> ids;
+  std::string text;  // exactly what the callback was given
   StopReason stop_reason = StopReason::kLength;
   Meter meter;
 };
@@ -52,17 +53,20 @@ class LOWMEM_EXPORT Session {
   virtual absl::Status AppendText(absl::string_view text,
                                   bool parse_special = true) = 0;
 
-  // Generates a continuation. `on_text` gets whole characters as they come; when it
-  // returns false, generation ends with kInterrupted. The generated tokens become
-  // part of the sequence.
-  // Errors: kInvalidArgument for an empty sequence or an option out of range; what
-  // the weights' files return. Interruption is no error.
+  // Generates a continuation. Computes only what is not computed yet. `on_text` gets
+  // whole characters as they come; when it returns false, generation ends with
+  // kInterrupted. The generated tokens become part of the sequence.
+  // Errors: kInvalidArgument for an empty sequence or an option out of range, naming
+  // it; kResourceExhausted when the budget cannot hold more keys and values; what
+  // the weights' files return. The sequence keeps what was generated until then.
+  // Interruption is no error.
   virtual absl::StatusOr<GenerateResult> Generate(
       const GenerateOptions& options,
       absl::FunctionRef<bool(absl::string_view text)> on_text) = 0;
 
   // Logits [vocab_size] for every position that is not yet computed, in order;
-  // for evaluation. A status other than OK ends it.
+  // for evaluation. A status other than OK ends it and is returned.
+  // Errors: kCancelled after Cancel; as Generate.
   virtual absl::Status Score(
       absl::FunctionRef<absl::Status(uint64_t pos,
                                      absl::Span<const float> logits)>
