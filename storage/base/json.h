@@ -25,7 +25,7 @@ class JsonValue {
   using Member = std::pair<std::string, JsonValue>;
 
   // Parses a document. Duplicate keys are refused.
-  // Errors: kDataLoss, with the byte offset.
+  // Errors: kDataLoss, with the byte offset or the key that came twice.
   static absl::StatusOr<JsonValue> Parse(absl::string_view text);
 
   JsonValue() = default;

@@ -4,8 +4,9 @@
 // conversion is not safe on hostile text (CVE-2024-38517), so numbers arrive as
 // their text and ParseJsonUint64 and its like convert them.
 //
-// Refused: text behind the value, NUL bytes, invalid UTF-8, nesting deeper than
-// limits::kJsonDepth. Duplicate keys are the handler's to refuse.
+// Refused: text behind the value, NUL bytes, invalid UTF-8, unpaired surrogates,
+// numbers beyond a double's range, nesting deeper than limits::kJsonDepth, more
+// than limits::kJsonBytes. Duplicate keys are the handler's to refuse.
 
 #ifndef LOWMEM_STORAGE_BASE_JSON_SAX_H_
 #define LOWMEM_STORAGE_BASE_JSON_SAX_H_

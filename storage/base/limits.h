@@ -12,10 +12,13 @@
 namespace lowmem::limits {
 
 inline constexpr int kJsonDepth = 64;
+// RapidJSON counts the digits of a fraction in an int and takes ten times that
+// number; below this many bytes the product fits.
+inline constexpr uint64_t kJsonBytes = 200u << 20;
 inline constexpr uint64_t kSafetensorsHeaderBytes = 100'000'000;
 inline constexpr uint64_t kConfigJsonBytes = 1u << 20;
 inline constexpr uint64_t kTokenizerConfigBytes = 16u << 20;
-inline constexpr uint64_t kTokenizerJsonBytes = 256u << 20;
+inline constexpr uint64_t kTokenizerJsonBytes = kJsonBytes;
 inline constexpr uint64_t kShardIndexBytes = 64u << 20;
 inline constexpr uint64_t kNumTensors = 1'000'000;
 inline constexpr size_t kTensorNameBytes = 1024;

@@ -60,6 +60,7 @@ class MemoryAccount {
   friend class MemoryCharge;
   bool TryAdd(uint64_t num_bytes);
   void Release(uint64_t num_bytes);
+  void RecordPeak();
 
   const std::string name_;
   const uint64_t limit_bytes_;

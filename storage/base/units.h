@@ -17,7 +17,7 @@ inline constexpr uint64_t kMiB = uint64_t{1} << 20;
 inline constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 // Parses "4096", "512M", "1.5G", "64 MiB", "32kb": a decimal number and an
-// optional suffix K, M, G or T, also as KB, MB or KiB, MiB, in any case. All
+// optional suffix B, K, M, G or T, also as KB, MB or KiB, MiB, in any case. All
 // suffixes are powers of 1024. A fraction of a byte is dropped.
 // Errors: kInvalidArgument for anything else, for zero, for a negative number
 // and for a value that does not fit 63 bits.
