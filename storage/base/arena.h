@@ -54,6 +54,7 @@ class Arena {
   Arena() = default;
 
   // The floats of buffer `buffer_idx`, as ArenaPlan::AddFloats returned it.
+  // REQUIRES: buffer_idx comes from the plan of this arena.
   absl::Span<float> Floats(size_t buffer_idx);
   uint64_t size_bytes() const { return block_.size_bytes(); }
 

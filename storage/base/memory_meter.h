@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace lowmem {
 
@@ -22,8 +23,9 @@ struct ProcessMemory {
   std::optional<uint64_t> available_bytes;     // MemAvailable of the machine
 };
 
-// Costs a few small reads under /proc and /sys; no state is kept.
-ProcessMemory ReadProcessMemory();
+// Costs a few small reads under /proc and /sys; no state is kept. `root` stands
+// before every path that is read, for tests with files of their own.
+ProcessMemory ReadProcessMemory(const std::string& root = "");
 
 }  // namespace lowmem
 

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/base/memory_meter.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "storage/base/units.h"
+
+namespace lowmem {
+namespace {
+
+// Above any list of mounts that was seen, and a bound on what a planted one costs.
+constexpr size_t kMaxFileBytes = 1u << 20;
+
+// The file's text; empty where there is none. Files of /proc have no size, so it is
+// read to its end.
+std::string ReadText(const std::string& path) {
+  std::string text;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return text;
+  char part[4096];
+  ssize_t num_bytes;
+  while (text.size() < kMaxFileBytes &&
+         (num_bytes = read(fd, part, sizeof(part))) > 0) {
+    text.append(part, num_bytes);
+  }
+  close(fd);
+  return text;
+}
+
+std::optional<uint64_t> LeadingUint(absl::string_view text) {
+  text = absl::StripLeadingAsciiWhitespace(text);
+  uint64_t value;
+  const std::from_chars_result result =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+// The number behind "label" at the start of a line.
+std::optional<uint64_t> FindField(absl::string_view text,
+                                  absl::string_view label) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::ConsumePrefix(&line, label)) return LeadingUint(line);
+  }
+  return std::nullopt;
+}
+
+std::optional<uint64_t> FindKilobytes(absl::string_view text,
+                                      absl::string_view label) {
+  const std::optional<uint64_t> kilobytes = FindField(text, label);
+  if (!kilobytes) return std::nullopt;
+  return *kilobytes * kKiB;
+}
+
+// Field 12 of /proc/self/stat. Field 2, the program's name in parentheses, may hold
+// spaces and parentheses, so fields are counted from the last one.
+std::optional<uint64_t> MajorFaults(absl::string_view stat) {
+  const size_t name_end = stat.rfind(") ");
+  if (name_end == absl::string_view::npos) return std::nullopt;
+  const std::vector<absl::string_view> fields =
+      absl::StrSplit(stat.substr(name_end + 2), ' ');
+  constexpr size_t kMajorFaultsIdx = 12 - 3;
+  if (fields.size() <= kMajorFaultsIdx) return std::nullopt;
+  return LeadingUint(fields[kMajorFaultsIdx]);
+}
+
+// A memory control group: the folder where its hierarchy is mounted, and the path
+// of this process's group below it ("" for the mounted group itself).
+struct MemoryGroup {
+  std::string mount_point;
+  std::string path;
+  bool is_v2 = false;
+};
+
+// The path of this process's group in the hierarchy, from lines such as
+// "4:memory:/a/b" (v1) and "0::/a/b" (v2).
+std::optional<std::string> GroupPath(absl::string_view cgroup, bool is_v2) {
+  for (absl::string_view line : absl::StrSplit(cgroup, '\n')) {
+    const std::vector<absl::string_view> parts =
+        absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (parts.size() != 3) continue;
+    const std::vector<absl::string_view> controllers =
+        absl::StrSplit(parts[1], ',');
+    for (absl::string_view controller : controllers) {
+      if (is_v2 ? parts[0] == "0" && controller.empty()
+                : controller == "memory") {
+        return std::string(parts[2]);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// `path` seen from a mount that shows only what is below `mount_root`, as in a
+// container. A group outside of what is mounted leaves the mounted group itself.
+std::string BelowMount(absl::string_view path, absl::string_view mount_root) {
+  if (mount_root != "/" && !absl::ConsumePrefix(&path, mount_root)) return "";
+  if (!absl::StartsWith(path, "/") || absl::StrContains(path, "/..")) return "";
+  absl::ConsumeSuffix(&path, "/");
+  return std::string(path);
+}
+
+// Looks through /proc/self/mountinfo: "id parent dev root mount-point options
+// [optional fields] - type source super-options".
+std::optional<MemoryGroup> FindMemoryGroup(absl::string_view mountinfo,
+                                           absl::string_view cgroup,
+                                           bool is_v2) {
+  const std::optional<std::string> path = GroupPath(cgroup, is_v2);
+  if (!path) return std::nullopt;
+  for (absl::string_view line : absl::StrSplit(mountinfo, '\n')) {
+    const std::pair<absl::string_view, absl::string_view> halves =
+        absl::StrSplit(line, absl::MaxSplits(" - ", 1));
+    const std::vector<absl::string_view> mount =
+        absl::StrSplit(halves.first, ' ');
+    const std::vector<absl::string_view> type =
+        absl::StrSplit(halves.second, ' ');
+    if (mount.size() < 5 || type.size() < 3) continue;
+    const std::vector<absl::string_view> options = absl::StrSplit(type[2], ',');
+    bool has_memory = is_v2;
+    for (absl::string_view option : options) has_memory |= option == "memory";
+    if (type[0] != (is_v2 ? "cgroup2" : "cgroup") || !has_memory) continue;
+    return MemoryGroup{std::string(mount[4]), BelowMount(*path, mount[3]),
+                       is_v2};
+  }
+  return std::nullopt;
+}
+
+void ReadMemoryGroup(const std::string& root, const MemoryGroup& group,
+                     ProcessMemory& memory) {
+  const char* limit_file =
+      group.is_v2 ? "/memory.max" : "/memory.limit_in_bytes";
+  const char* peak_file =
+      group.is_v2 ? "/memory.peak" : "/memory.max_usage_in_bytes";
+  // Version 1 says "no limit" with a number just below 2^63, version 2 with "max".
+  constexpr uint64_t kNoLimitBytes = uint64_t{1} << 62;
+
+  const std::string base = absl::StrCat(root, group.mount_point);
+  const std::optional<uint64_t> peak_bytes =
+      LeadingUint(ReadText(absl::StrCat(base, group.path, peak_file)));
+  if (peak_bytes) memory.cgroup_peak_bytes = peak_bytes;
+  for (std::string path = group.path;; path.resize(path.rfind('/'))) {
+    const std::optional<uint64_t> limit_bytes =
+        LeadingUint(ReadText(absl::StrCat(base, path, limit_file)));
+    if (limit_bytes && *limit_bytes < kNoLimitBytes &&
+        *limit_bytes < memory.cgroup_limit_bytes.value_or(kNoLimitBytes)) {
+      memory.cgroup_limit_bytes = limit_bytes;
+    }
+    if (path.empty()) return;
+  }
+}
+
+}  // namespace
+
+ProcessMemory ReadProcessMemory(const std::string& root) {
+  ProcessMemory memory;
+  const std::string status = ReadText(root + "/proc/self/status");
+  memory.vm_hwm_bytes = FindKilobytes(status, "VmHWM:");
+  memory.rss_anon_bytes = FindKilobytes(status, "RssAnon:");
+  memory.rss_file_bytes = FindKilobytes(status, "RssFile:");
+  memory.major_faults = MajorFaults(ReadText(root + "/proc/self/stat"));
+  memory.storage_read_bytes =
+      FindField(ReadText(root + "/proc/self/io"), "read_bytes:");
+  memory.available_bytes =
+      FindKilobytes(ReadText(root + "/proc/meminfo"), "MemAvailable:");
+
+  const std::string cgroup = ReadText(root + "/proc/self/cgroup");
+  const std::string mountinfo = ReadText(root + "/proc/self/mountinfo");
+  // Both versions may be mounted; memory is governed by the one that has its files.
+  for (const bool is_v2 : {false, true}) {
+    if (const auto group = FindMemoryGroup(mountinfo, cgroup, is_v2)) {
+      ReadMemoryGroup(root, *group, memory);
+    }
+  }
+  return memory;
+}
+
+}  // namespace lowmem
