@@ -17,6 +17,9 @@ namespace lowmem {
 // REQUIRES: TraitsOf(dtype).decodable; num_elements is a multiple of the block.
 void DecodeRow(DType dtype, const uint8_t* src, size_t num_elements, float* dst);
 
+// Whether DecodeRow takes the type: TraitsOf(dtype).decodable, from quant's side.
+bool HasDecoder(DType dtype);
+
 }  // namespace lowmem
 
 #endif  // LOWMEM_QUANT_DECODE_H_

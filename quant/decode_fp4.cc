@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// MXFP4 and NVFP4: four-bit floats (one sign, two exponent, one mantissa bit) under
+// an eight-bit float scale. The values are kept doubled, the scales halved, so that
+// the values are whole.
+#include <bit>
+
+#include "quant/decode_rows.h"
+#include "quant/scalar_convert.h"
+
+namespace lowmem {
+namespace {
+
+// E2M1, doubled (OCP Microscaling Formats 1.0; ggml's kvalues_mxfp4). Minus zero
+// decodes as zero, as there.
+constexpr int8_t kDoubledE2M1[16] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                     0, -1, -2, -3, -4, -6, -8, -12};
+
+// 2^(exponent - 128). The two lowest are float32 denormals; 255 is no NaN here.
+float HalvedE8M0(uint32_t exponent) {
+  return std::bit_cast<float>(exponent < 2 ? 0x00200000u << exponent
+                                           : (exponent - 1) << 23);
+}
+
+// Half of an E4M3 number, whose sign bit is not looked at. 0x7F counts as zero, as
+// in ggml.
+float HalvedE4M3(uint8_t bits) {
+  const uint32_t exponent = (bits >> 3) & 15u;
+  const uint32_t mantissa = bits & 7u;
+  if (bits == 0x7F) return 0.0f;
+  if (exponent == 0) return static_cast<float>(mantissa) * 0x1p-10f;
+  return std::bit_cast<float>(((exponent + 119u) << 23) | (mantissa << 20));
+}
+
+// `2 * kHalf` values under one scale; j and j + kHalf share a byte, low bits first.
+template <size_t kHalf>
+void WriteGroup(float scale, const uint8_t* __restrict packed,
+                float* __restrict out) {
+  for (size_t j = 0; j < kHalf; ++j) {
+    out[j] = scale * static_cast<float>(kDoubledE2M1[packed[j] & 15]);
+    out[kHalf + j] = scale * static_cast<float>(kDoubledE2M1[packed[j] >> 4]);
+  }
+}
+
+}  // namespace
+
+void DecodeMXFP4(const uint8_t* __restrict src, size_t num_elements,
+                 float* __restrict dst) {
+  constexpr size_t kBytes = 17;  // E8M0 scale, 16 bytes of values
+  for (size_t i = 0; i < num_elements; i += 32, src += kBytes) {
+    WriteGroup<16>(HalvedE8M0(src[0]), src + 1, dst + i);
+  }
+}
+
+void DecodeNVFP4(const uint8_t* __restrict src, size_t num_elements,
+                 float* __restrict dst) {
+  constexpr size_t kBytes = 36;  // four E4M3 scales, four times 8 bytes of values
+  for (size_t i = 0; i < num_elements; i += 64, src += kBytes) {
+    for (size_t group = 0; group < 4; ++group) {
+      WriteGroup<8>(HalvedE4M3(src[group]), src + 4 + 8 * group,
+                    dst + i + 16 * group);
+    }
+  }
+}
+
+}  // namespace lowmem

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// TQ1_0 and TQ2_0: values -1, 0, 1 under one scale for 256.
+#include "quant/decode_rows.h"
+#include "quant/scalar_convert.h"
+
+namespace lowmem {
+namespace {
+
+constexpr size_t kBlock = 256;
+
+// One base-3 digit of each of `kNumBytes` bytes. A byte holds digits as a fraction
+// of 256, so that a multiplication by 3^n modulo 256 brings digit n to the top.
+template <size_t kNumBytes>
+void WriteDigits(float scale, const uint8_t* __restrict packed, uint8_t power,
+                 float* __restrict out) {
+  for (size_t j = 0; j < kNumBytes; ++j) {
+    const uint8_t fraction = static_cast<uint8_t>(packed[j] * power);
+    const int32_t digit = (static_cast<int32_t>(fraction) * 3) >> 8;
+    out[j] = scale * static_cast<float>(digit - 1);
+  }
+}
+
+constexpr uint8_t kPowersOf3[5] = {1, 3, 9, 27, 81};
+
+}  // namespace
+
+void DecodeTQ1_0(const uint8_t* __restrict src, size_t num_elements,
+                 float* __restrict dst) {
+  // 32 bytes and 16 bytes of five digits, 4 bytes of four, f16 scale. Digit n of all
+  // bytes of a part comes before digit n + 1.
+  constexpr size_t kBytes = 54;
+  for (size_t i = 0; i < num_elements; i += kBlock, src += kBytes) {
+    const float scale = F16ToF32(LoadU16(src + 52));
+    float* out = dst + i;
+    for (size_t n = 0; n < 5; ++n) {
+      WriteDigits<32>(scale, src, kPowersOf3[n], out + 32 * n);
+      WriteDigits<16>(scale, src + 32, kPowersOf3[n], out + 160 + 16 * n);
+    }
+    for (size_t n = 0; n < 4; ++n) {
+      WriteDigits<4>(scale, src + 48, kPowersOf3[n], out + 240 + 4 * n);
+    }
+  }
+}
+
+void DecodeTQ2_0(const uint8_t* __restrict src, size_t num_elements,
+                 float* __restrict dst) {
+  // 64 bytes of four values (a byte holds j, j + 32, j + 64, j + 96 of its half),
+  // f16 scale.
+  constexpr size_t kBytes = 66;
+  for (size_t i = 0; i < num_elements; i += kBlock, src += kBytes) {
+    const float scale = F16ToF32(LoadU16(src + 64));
+    for (size_t run = 0; run < 8; ++run) {
+      const uint8_t* packed = src + 32 * (run / 4);
+      const int shift = 2 * static_cast<int>(run % 4);
+      float* out = dst + i + 32 * run;
+      for (size_t j = 0; j < 32; ++j) {
+        out[j] = scale * static_cast<float>(((packed[j] >> shift) & 3) - 1);
+      }
+    }
+  }
+}
+
+}  // namespace lowmem
