@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/generate/memory_forecast.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "storage/base/checked_math.h"
+#include "storage/base/units.h"
+
+namespace lowmem {
+namespace {
+
+constexpr uint64_t kTooMuch = std::numeric_limits<uint64_t>::max();
+
+struct Item {
+  const char* name;
+  uint64_t num_bytes;
+};
+
+// Everything that must be had, for sequences of `num_tokens`.
+void ListItems(const MemoryForecast& forecast, uint64_t num_tokens,
+               Item (&items)[6]) {
+  const ModelFootprint& footprint = forecast.footprint;
+  items[0] = {"weights", forecast.heap_weight_bytes};
+  items[1] = {"activations", footprint.arena_bytes};
+  items[2] = {"keys and values", forecast.KvBytes(num_tokens)};
+  items[3] = {"tokenizer", footprint.tokenizer_bytes};
+  items[4] = {"sampler", footprint.sampler_bytes};
+  items[5] = {"program", footprint.program_bytes};
+}
+
+}  // namespace
+
+uint64_t MemoryForecast::KvBytes(uint64_t num_tokens) const {
+  const auto rounded = CheckedRoundUp(num_tokens, footprint.kv_page_tokens);
+  if (!rounded) return kTooMuch;
+  return CheckedMul(*rounded, footprint.kv_bytes_per_token).value_or(kTooMuch);
+}
+
+uint64_t MemoryForecast::RequiredBytes(uint64_t num_tokens) const {
+  Item items[6];
+  ListItems(*this, num_tokens, items);
+  uint64_t sum = 0;
+  for (const Item& item : items) {
+    sum = CheckedAdd(sum, item.num_bytes).value_or(kTooMuch);
+  }
+  return sum;
+}
+
+MemoryForecast ForecastMemory(Mode mode, const ModelFootprint& footprint) {
+  MemoryForecast forecast;
+  forecast.mode = mode;
+  forecast.footprint = footprint;
+  if (mode == Mode::kCopy) {
+    forecast.heap_weight_bytes = footprint.weight_bytes;
+  } else {
+    forecast.mapped_weight_bytes = footprint.weight_bytes;
+  }
+  return forecast;
+}
+
+absl::Status CheckFits(const MemoryForecast& forecast, uint64_t budget_bytes) {
+  const uint64_t required = forecast.min_required_bytes();
+  if (required <= budget_bytes) return absl::OkStatus();
+  Item items[6];
+  ListItems(forecast, 1, items);
+  const Item* largest = &items[0];
+  for (const Item& item : items) {
+    if (item.num_bytes > largest->num_bytes) largest = &item;
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "mode ", ModeName(forecast.mode), " does not fit the memory budget; needed ",
+      FormatBytes(required), " (", required, "), allowed ",
+      FormatBytes(budget_bytes), " (", budget_bytes, "), largest item: ",
+      largest->name, " ", FormatBytes(largest->num_bytes)));
+}
+
+}  // namespace lowmem
