@@ -32,6 +32,10 @@ inline constexpr uint64_t kContextTokens = 1u << 31;
 inline constexpr uint64_t kNumAddedTokens = 65'536;
 inline constexpr uint64_t kNumMerges = 1u << 24;
 inline constexpr uint64_t kGgufNumKeys = 65'536;
+inline constexpr uint64_t kGgufArrayElements = 1u << 24;
+inline constexpr uint64_t kGgufStringBytes = 16u << 20;
+// Keys and string values of one file together.
+inline constexpr uint64_t kGgufHeldBytes = 64u << 20;
 inline constexpr uint64_t kGgufMinAlignment = 8;
 inline constexpr uint64_t kGgufMaxAlignment = 64u << 10;
 inline constexpr uint64_t kPromptBytes = 64u << 20;
