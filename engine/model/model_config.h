@@ -6,12 +6,12 @@
 #define LOWMEM_ENGINE_MODEL_MODEL_CONFIG_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "storage/checkpoint.h"
 
 namespace lowmem {
@@ -63,6 +63,11 @@ struct ModelConfig {
 // malformed, out of limits or contradicts another; kUnimplemented for an
 // architecture or feature that is not supported, named in the message.
 absl::StatusOr<ModelConfig> ReadModelConfig(const Checkpoint& checkpoint);
+
+// Proves what no single value tells: the relations between them, and the limits of
+// what they multiply to. `path` is only for the message.
+// Errors: kDataLoss.
+absl::Status ValidateConfig(const ModelConfig& config, absl::string_view path);
 
 }  // namespace lowmem
 

@@ -42,8 +42,10 @@ struct ModelWeights {
   std::vector<TensorId> UsedTensors(const Checkpoint& checkpoint) const;
 };
 
-// Errors: kDataLoss when a tensor is absent (the first, and how many) or has
-// another shape than the configuration says; kUnimplemented when its dtype cannot
+// Tensors that no role names (rotary inv_freq, masks) are not looked at.
+// Errors: kDataLoss when a tensor is absent (the first, and how many), has another
+// shape than the configuration says, or is there although the configuration has no
+// use for it (a bias, a layer beyond the last); kUnimplemented when its dtype cannot
 // be decoded.
 absl::StatusOr<ModelWeights> ResolveWeights(const ModelConfig& config,
                                             const Checkpoint& checkpoint);
