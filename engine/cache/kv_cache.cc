@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cache/kv_cache.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lowmem {
+namespace {
+
+size_t PagesFor(uint64_t num_tokens) {
+  return (num_tokens + KvCache::kPageTokens - 1) / KvCache::kPageTokens;
+}
+
+}  // namespace
+
+uint64_t KvCache::BytesPerToken(const KvShape& shape) {
+  return uint64_t{shape.num_layers} * 2 * shape.num_kv_heads * shape.head_dim *
+         sizeof(float);
+}
+
+KvCache::KvCache(const KvShape& shape, uint32_t max_tokens,
+                 MemoryAccount& account)
+    : shape_(shape), max_tokens_(max_tokens),
+      page_bytes_(BytesPerToken(shape) * kPageTokens), account_(account) {}
+
+absl::Status KvCache::Reserve(uint32_t num_tokens) {
+  if (num_tokens > max_tokens_ - size_) {
+    return absl::OutOfRangeError(
+        absl::StrCat("context: no room for ", num_tokens, " more tokens after ",
+                     size_, "; expected at most ", max_tokens_, " in all"));
+  }
+  const size_t num_pages = PagesFor(uint64_t{size_} + num_tokens);
+  const size_t num_pages_before = pages_.size();
+  while (pages_.size() < num_pages) {
+    absl::StatusOr<AlignedBuffer> page =
+        AlignedBuffer::Allocate(page_bytes_, account_);
+    if (!page.ok()) {
+      pages_.resize(num_pages_before);
+      return std::move(page).status();
+    }
+    pages_.push_back(*std::move(page));
+  }
+  return absl::OkStatus();
+}
+
+void KvCache::Truncate(uint32_t new_size) {
+  size_ = new_size;
+  if (const size_t num_pages = PagesFor(new_size); num_pages < pages_.size()) {
+    pages_.resize(num_pages);
+  }
+}
+
+}  // namespace lowmem
