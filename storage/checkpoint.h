@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "storage/file.h"
@@ -18,6 +19,8 @@
 #include "storage/tensor_info.h"
 
 namespace lowmem {
+
+class Folder;
 
 // Index into Checkpoint::tensors().
 using TensorId = uint32_t;
@@ -58,6 +61,10 @@ class Checkpoint {
 
  private:
   Checkpoint() = default;
+  absl::Status AddSafetensors(std::unique_ptr<RandomAccessFile> file);
+  absl::Status AddShards(const Folder& folder, const RandomAccessFile& index_file);
+  absl::Status AddGguf(std::unique_ptr<RandomAccessFile> file);
+  // Fills id_by_name_ and the total once tensors_ is complete.
   absl::Status BuildIndex();
 
   Format format_ = Format::kSafetensors;

@@ -20,6 +20,9 @@ struct TensorInfo {
   // Outermost dimension first, as Hugging Face writes it: a matrix is
   // [num_rows, num_cols] with contiguous rows. GGUF's order is turned round.
   std::vector<uint64_t> shape;
+  // More than limits::kTensorRank dimensions: the last entry of `shape` is the
+  // product of the rest, so that a header cannot ask for unbounded memory.
+  bool shape_is_folded = false;
   uint32_t file_idx = 0;   // in Checkpoint::files()
   uint64_t file_ofs = 0;   // from the start of that file
   uint64_t size_bytes = 0;

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _FILE_OFFSET_BITS 64
+#include "storage/posix_mapping.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "storage/base/units.h"
+
+namespace lowmem {
+namespace {
+
+// Mapped at once while counting cached pages: 64 Ki pages, so 64 KiB of answer.
+constexpr uint64_t kCountWindowBytes = 256 * kMiB;
+
+uint64_t PageBytes() {
+  static const uint64_t page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return page_bytes;
+}
+
+class PosixMapping final : public FileMapping {
+ public:
+  PosixMapping(std::shared_ptr<const UniqueFd> fd, uint8_t* data,
+               size_t size_bytes)
+      : fd_(std::move(fd)), data_(data), size_bytes_(size_bytes) {}
+  ~PosixMapping() override {
+    if (size_bytes_ > 0) munmap(data_, size_bytes_);
+  }
+
+  absl::Span<const uint8_t> bytes() const override {
+    return {data_, size_bytes_};
+  }
+
+  void Prefetch(uint64_t offset, uint64_t length) const override {
+    if (offset >= size_bytes_) return;
+    const uint64_t end = offset + std::min(length, size_bytes_ - offset);
+    const uint64_t begin = offset - offset % PageBytes();
+    if (end > begin) madvise(data_ + begin, end - begin, MADV_WILLNEED);
+  }
+
+  void Drop(uint64_t offset, uint64_t length) const override {
+    if (offset >= size_bytes_) return;
+    const uint64_t page = PageBytes();
+    uint64_t end = offset + std::min(length, size_bytes_ - offset);
+    // The page that holds the end of the file has nothing behind it.
+    if (end != size_bytes_) end -= end % page;
+    const uint64_t begin = (offset + page - 1) / page * page;
+    if (begin >= end) return;
+    madvise(data_ + begin, end - begin, MADV_DONTNEED);
+    // Only pages that no process maps leave the cache, hence after the above.
+    posix_fadvise(fd_->get(), static_cast<off_t>(begin),
+                  end == size_bytes_ ? 0 : static_cast<off_t>(end - begin),
+                  POSIX_FADV_DONTNEED);
+  }
+
+ private:
+  const std::shared_ptr<const UniqueFd> fd_;
+  uint8_t* const data_;
+  const size_t size_bytes_;
+};
+
+// Since Linux 5.2 mincore says "all of it" to who may not write the file.
+bool MayAskForPages(const UniqueFd& fd) {
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) return false;
+  if (geteuid() == 0 || info.st_uid == geteuid()) return true;
+  const std::string self = absl::StrCat("/proc/self/fd/", fd.get());
+  return faccessat(AT_FDCWD, self.c_str(), W_OK, AT_EACCESS) == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileMapping>> MapFile(
+    std::shared_ptr<const UniqueFd> fd, uint64_t size_bytes,
+    const std::string& path) {
+  if (size_bytes == 0) {
+    return std::make_unique<PosixMapping>(std::move(fd), nullptr, 0);
+  }
+  if (size_bytes > std::numeric_limits<size_t>::max()) {
+    return ErrnoStatus(ENOMEM, path, "cannot map the file");
+  }
+  void* data = mmap(nullptr, static_cast<size_t>(size_bytes), PROT_READ,
+                    MAP_SHARED, fd->get(), 0);
+  if (data == MAP_FAILED) {
+    return ErrnoStatus(errno, path, "cannot map the file");
+  }
+  return std::make_unique<PosixMapping>(std::move(fd),
+                                        static_cast<uint8_t*>(data),
+                                        static_cast<size_t>(size_bytes));
+}
+
+std::optional<uint64_t> CountCachedBytes(const UniqueFd& fd,
+                                         uint64_t size_bytes) {
+  if (!MayAskForPages(fd)) return std::nullopt;
+  const uint64_t page = PageBytes();
+  std::vector<unsigned char> in_core;
+  uint64_t cached_bytes = 0;
+  for (uint64_t ofs = 0; ofs < size_bytes; ofs += kCountWindowBytes) {
+    const size_t length =
+        static_cast<size_t>(std::min(kCountWindowBytes, size_bytes - ofs));
+    in_core.resize((length + page - 1) / page);
+    void* window = mmap(nullptr, length, PROT_READ, MAP_SHARED, fd.get(),
+                        static_cast<off_t>(ofs));
+    if (window == MAP_FAILED) return std::nullopt;
+    const int result = mincore(window, length, in_core.data());
+    munmap(window, length);
+    if (result != 0) return std::nullopt;
+    for (size_t i = 0; i < in_core.size(); ++i) {
+      if ((in_core[i] & 1) == 0) continue;
+      cached_bytes += std::min<uint64_t>(page, length - i * page);
+    }
+  }
+  return cached_bytes;
+}
+
+}  // namespace lowmem

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes one safetensors file, tensor by tensor, in bounded memory: sizes are
+// known beforehand, bytes are appended in order, and the file appears under its
+// name when it is complete.
+
+#ifndef LOWMEM_STORAGE_SAFETENSORS_WRITER_H_
+#define LOWMEM_STORAGE_SAFETENSORS_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "storage/dtype.h"
+#include "storage/file.h"
+
+namespace lowmem {
+
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<uint64_t> shape;  // outermost first
+};
+
+// Bytes of the tensor, or nullopt when they overflow or are no whole number.
+std::optional<uint64_t> TensorBytes(const TensorSpec& tensor);
+
+// Thread safety: one thread at a time.
+// Memory: the header, twice while it is made; 64 KiB of buffer.
+class SafetensorsWriter {
+ public:
+  using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+  // transformers refuses a file whose metadata does not name its framework.
+  static Metadata TransformersMetadata() { return {{"format", "pt"}}; }
+
+  // Data lie in the order of `tensors`; the header is padded so that they begin at
+  // a multiple of 8.
+  // Errors: kInvalidArgument for a name that is there twice, a dtype that
+  // safetensors does not have, a size that overflows or a header over the format's
+  // limit; those of AtomicFile::Create.
+  static absl::StatusOr<std::unique_ptr<SafetensorsWriter>> Create(
+      const std::string& path, const std::vector<TensorSpec>& tensors,
+      const Metadata& metadata);
+
+  // The next bytes of the data, little-endian, of any length.
+  // Errors: kUnavailable; kInternal for more bytes than the tensors have.
+  absl::Status Append(absl::Span<const uint8_t> bytes);
+
+  // Errors: kUnavailable; kInternal for fewer bytes than the tensors have.
+  absl::Status Commit();
+
+ private:
+  SafetensorsWriter(std::unique_ptr<AtomicFile> file, uint64_t left_bytes)
+      : file_(std::move(file)), left_bytes_(left_bytes) {}
+
+  std::unique_ptr<AtomicFile> file_;
+  uint64_t left_bytes_;
+};
+
+}  // namespace lowmem
+
+#endif  // LOWMEM_STORAGE_SAFETENSORS_WRITER_H_
