@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every command and option, declared once: what the parser accepts, what --help
+// prints and what the manual says come from here. Included by flags.cc and
+// man_page.cc only, since the parser's header is heavy.
+
+#ifndef LOWMEM_ENGINE_CLI_COMMAND_LINE_H_
+#define LOWMEM_ENGINE_CLI_COMMAND_LINE_H_
+
+#include <functional>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "engine/cli/flags.h"
+
+namespace lowmem::cli {
+
+// Parsing fills flags(). Values are checked as they are taken: a wrong one is
+// thrown as CLI::ValidationError, as the parser expects; one that this version does
+// not support is kept in unsupported(), so that wrong usage is reported first.
+// Lifetime: not movable, the parser holds references into it.
+class CommandLine {
+ public:
+  CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  CLI::App& app() { return app_; }
+  Flags& flags() { return flags_; }
+  const absl::Status& unsupported() const { return unsupported_; }
+  bool wants_manual() const { return wants_manual_; }
+
+ private:
+  using Take = std::function<absl::Status(const std::string& text)>;
+
+  void DefineGlobal();
+  void DefineGenerate();
+  void DefineSampling(CLI::App& command);
+  void DefineInfo();
+  void DefineTokenize();
+  void DefineTrace();
+  void DefinePerplexity();
+  void DefineConvert();
+  void DefineBench();
+
+  CLI::App& AddCommand(const std::string& name, const std::string& summary,
+                       const std::string& example);
+  void AddPrompt(CLI::App& command, PromptFlags& prompt, bool with_file);
+  // An option with one value, handed to `take`.
+  CLI::Option* AddValue(CLI::App& command, const std::string& name,
+                        const std::string& type, const std::string& description,
+                        Take take);
+  CLI::Option* AddText(CLI::App& command, const std::string& name,
+                       const std::string& type, const std::string& description,
+                       std::string& value);
+  CLI::Option* AddCount(CLI::App& command, const std::string& name,
+                        const std::string& description, uint32_t& value,
+                        uint32_t min, uint32_t max);
+  CLI::Option* AddNumber(CLI::App& command, const std::string& name,
+                         const std::string& description,
+                         std::optional<float>& value, float min, float max);
+
+  CLI::App app_;
+  Flags flags_;
+  absl::Status unsupported_;
+  bool wants_manual_ = false;
+};
+
+}  // namespace lowmem::cli
+
+#endif  // LOWMEM_ENGINE_CLI_COMMAND_LINE_H_

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// lowmem-run generate. Uses nothing of the engine but its public API, as a program
+// of somebody else would.
+#include "absl/strings/str_cat.h"
+#include "engine/cli/command.h"
+#include "engine/cli/open_engine.h"
+#include "engine/cli/prompt.h"
+#include "engine/cli/signals.h"
+#include "engine/cli/stats.h"
+#include "lowmem/engine.h"
+#include "storage/base/json_writer.h"
+#include "storage/base/status_macros.h"
+
+namespace lowmem::cli {
+namespace {
+
+void AppendIds(absl::string_view key, const std::vector<int32_t>& ids,
+               JsonWriter& json) {
+  json.Key(key).BeginArray();
+  for (const int32_t id : ids) json.Int(id);
+  json.EndArray();
+}
+
+std::string ResultJson(const std::vector<int32_t>& prompt_ids,
+                       const GenerateResult& result) {
+  JsonWriter json;
+  json.BeginObject();
+  AppendIds("prompt_ids", prompt_ids, json);
+  AppendIds("ids", result.ids, json);
+  json.Key("text").String(result.text);
+  json.Key("stop_reason").String(StopReasonName(result.stop_reason));
+  json.Key("stats");
+  AppendMeter(result.meter, json);
+  json.EndObject();
+  return absl::StrCat(json.text(), "\n");
+}
+
+}  // namespace
+
+absl::Status RunGenerate(const Flags& flags, Console& console) {
+  const GenerateFlags& generate = flags.generate;
+  LOWMEM_ASSIGN_OR_RETURN(const PromptFlags prompt, ReadPrompt(generate.prompt));
+  LOWMEM_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Engine> engine,
+      OpenEngine(flags.global,
+                 {generate.max_context_tokens, generate.prefill_chunk_tokens},
+                 console));
+  LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                          engine->NewSession());
+  LOWMEM_RETURN_IF_ERROR(AppendPrompt(prompt, *session));
+  const std::vector<int32_t> prompt_ids = session->ids();
+
+  // A signal between the check and Generate still ends it at the first token.
+  const CancelOnSignal cancel_on_signal(*session);
+  LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
+  absl::Status written;
+  const absl::StatusOr<GenerateResult> result = session->Generate(
+      generate.options, [&](absl::string_view text) {
+        if (!flags.global.json) written = console.Write(text);
+        return written.ok() && !Interrupted();
+      });
+  LOWMEM_RETURN_IF_ERROR(written);
+  if (!flags.global.json) LOWMEM_RETURN_IF_ERROR(console.Write("\n"));
+  LOWMEM_RETURN_IF_ERROR(result.status());
+  if (flags.global.json) {
+    LOWMEM_RETURN_IF_ERROR(console.Write(ResultJson(prompt_ids, *result)));
+  }
+  if (flags.global.stats) {
+    console.Note(StatsText(result->meter, engine->mode_reason()));
+  }
+  return CheckInterrupted();
+}
+
+}  // namespace lowmem::cli

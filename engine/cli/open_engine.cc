@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cli/open_engine.h"
+
+#include "engine/cli/progress.h"
+#include "engine/cli/signals.h"
+
+namespace lowmem::cli {
+
+absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const GlobalFlags& flags,
+                                                   const EngineLimits& limits,
+                                                   const Console& console) {
+  Progress progress("copying weights", console.quiet());
+  EngineOptions options;
+  options.model_path = flags.model_path;
+  options.mode = flags.mode;
+  options.num_threads = flags.num_threads;
+  options.ram_budget_bytes = flags.ram_budget_bytes;
+  options.max_context_tokens = limits.max_context_tokens;
+  options.prefill_chunk_tokens = limits.prefill_chunk_tokens;
+  options.on_load_progress = [&progress](const LoadProgress& load) {
+    progress.Update(load.done_bytes, load.total_bytes);
+    return CheckInterrupted();
+  };
+  return Engine::Open(options);
+}
+
+}  // namespace lowmem::cli

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the options of the command line to an open model.
+
+#ifndef LOWMEM_ENGINE_CLI_OPEN_ENGINE_H_
+#define LOWMEM_ENGINE_CLI_OPEN_ENGINE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "engine/cli/console.h"
+#include "engine/cli/flags.h"
+#include "lowmem/engine.h"
+
+namespace lowmem::cli {
+
+struct EngineLimits {
+  uint32_t max_context_tokens = 0;    // 0: the model's
+  uint32_t prefill_chunk_tokens = 0;  // 0: chosen
+};
+
+// Opens flags.model_path, with a progress bar while weights are copied. A signal
+// ends it.
+// Errors: those of Engine::Open; kCancelled after a signal.
+absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const GlobalFlags& flags,
+                                                   const EngineLimits& limits,
+                                                   const Console& console);
+
+}  // namespace lowmem::cli
+
+#endif  // LOWMEM_ENGINE_CLI_OPEN_ENGINE_H_

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// `--ram-budget auto`: what this process may take without pushing others out.
+
+#ifndef LOWMEM_ENGINE_CLI_RAM_BUDGET_H_
+#define LOWMEM_ENGINE_CLI_RAM_BUDGET_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "storage/base/memory_meter.h"
+
+namespace lowmem::cli {
+
+// The smaller of the available memory and the control group's limit, less a margin
+// of 1/16 of it, at least 32 MiB, for what else runs there.
+// Errors: kInvalidArgument when the system tells neither figure;
+// kResourceExhausted when the margin leaves nothing.
+absl::StatusOr<uint64_t> AutoRamBudget(const ProcessMemory& memory);
+
+}  // namespace lowmem::cli
+
+#endif  // LOWMEM_ENGINE_CLI_RAM_BUDGET_H_
