@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dot products of a few float rows with one vector, side by side. Compiled once per
+// target. Stages always in this order: whole groups of 16 columns, the padded last
+// group, the tree of sums.
+
+#if defined(LOWMEM_QUANT_KERNELS_ROW_GROUP_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOWMEM_QUANT_KERNELS_ROW_GROUP_INL_H_
+#undef LOWMEM_QUANT_KERNELS_ROW_GROUP_INL_H_
+#else
+#define LOWMEM_QUANT_KERNELS_ROW_GROUP_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "hwy/highway.h"
+#include "quant/kernels/float_weights-inl.h"
+#include "quant/kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lowmem {
+namespace HWY_NAMESPACE {
+
+// acc[r] += 16 columns of each row r times 16 of x, by fused multiply-add.
+template <class W, size_t kNumRows>
+HWY_INLINE void AddGroup(const uint8_t* const (&rows)[kNumRows], size_t ofs,
+                         const float* x, Lanes (&acc)[kNumRows]) {
+  LOWMEM_UNROLL
+  for (size_t v = 0; v < kNumVecs; ++v) {
+    const FloatVec xv = hn::LoadU(FloatTag(), x + v * kVecLanes);
+    LOWMEM_UNROLL
+    for (size_t r = 0; r < kNumRows; ++r) {
+      const FloatVec w =
+          W::Load(rows[r] + ofs + v * kVecLanes * W::kElementBytes);
+      acc[r].vec[v] = hn::MulAdd(w, xv, acc[r].vec[v]);
+    }
+  }
+}
+
+// One set of lanes is one chain of additions with a latency of 4 cycles, so rows are
+// taken several at a time: as many as leave registers for the weights.
+inline constexpr size_t kRowsAtOnce = kNumVecs <= 2 ? 4 : kNumVecs <= 4 ? 2 : 1;
+
+template <class W, size_t kNumRows>
+HWY_INLINE void DotGroupOfRows(const uint8_t* const (&rows)[kNumRows],
+                               const float* x, size_t num_cols,
+                               float (&sums)[kNumRows]) {
+  Lanes acc[kNumRows];
+  LOWMEM_UNROLL
+  for (size_t r = 0; r < kNumRows; ++r) acc[r] = ZeroLanes();
+
+  const size_t num_whole = num_cols - num_cols % kNumLanes;
+  for (size_t col = 0; col < num_whole; col += kNumLanes) {
+    AddGroup<W>(rows, col * W::kElementBytes, x + col, acc);
+  }
+  const size_t num_left = num_cols - num_whole;
+  if (num_left != 0) {
+    HWY_ALIGN float x_group[kNumLanes];
+    CopyPadded(x + num_whole, num_left, x_group);
+    uint8_t row_groups[kNumRows][kNumLanes * W::kElementBytes] = {};
+    const uint8_t* groups[kNumRows];
+    for (size_t r = 0; r < kNumRows; ++r) {
+      std::memcpy(row_groups[r], rows[r] + num_whole * W::kElementBytes,
+                  num_left * W::kElementBytes);
+      groups[r] = row_groups[r];
+    }
+    AddGroup<W>(groups, 0, x_group, acc);
+  }
+  LOWMEM_UNROLL
+  for (size_t r = 0; r < kNumRows; ++r) sums[r] = SumOfLanes(acc[r]);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace lowmem
+HWY_AFTER_NAMESPACE();
+
+#endif  // LOWMEM_QUANT_KERNELS_ROW_GROUP_INL_H_

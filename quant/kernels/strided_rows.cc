@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What attention does with pages of keys and values: DotStrided and WeightedSum of
+// quant/vector_ops.h.
+#include "quant/kernels/simd_targets.h"
+#include "quant/vector_ops.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/kernels/strided_rows.cc"
+#include "hwy/foreach_target.h"
+
+#include "hwy/highway.h"
+#include "quant/kernels/float_weights-inl.h"
+#include "quant/kernels/lanes-inl.h"
+#include "quant/kernels/row_group-inl.h"
+#include "quant/kernels/transform-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lowmem {
+namespace HWY_NAMESPACE {
+
+template <size_t kNumKeys>
+HWY_INLINE void DotKeys(const float* q, const float* keys, size_t key_stride,
+                        size_t n, float scale, float* out) {
+  const uint8_t* rows[kNumKeys];
+  for (size_t k = 0; k < kNumKeys; ++k) {
+    rows[k] = reinterpret_cast<const uint8_t*>(keys + k * key_stride);
+  }
+  float sums[kNumKeys];
+  DotGroupOfRows<F32Weights>(rows, q, n, sums);
+  for (size_t k = 0; k < kNumKeys; ++k) out[k] = scale * sums[k];
+}
+
+void DotStridedOnTarget(const float* q, const float* keys, size_t key_stride,
+                        size_t num_keys, size_t n, float scale, float* out) {
+  size_t i = 0;
+  for (; i + kRowsAtOnce <= num_keys; i += kRowsAtOnce) {
+    DotKeys<kRowsAtOnce>(q, keys + i * key_stride, key_stride, n, scale, out + i);
+  }
+  for (; i < num_keys; ++i) {
+    DotKeys<1>(q, keys + i * key_stride, key_stride, n, scale, out + i);
+  }
+}
+
+// kNumColVecs vectors of columns stay in registers while all values pass.
+template <size_t kNumColVecs>
+HWY_INLINE void AddColumns(const float* weights, const float* values,
+                           size_t value_stride, size_t num_values, float* inout) {
+  const FloatTag d;
+  FloatVec sums[kNumColVecs];
+  LOWMEM_UNROLL
+  for (size_t v = 0; v < kNumColVecs; ++v) {
+    sums[v] = hn::LoadU(d, inout + v * kVecLanes);
+  }
+  for (size_t i = 0; i < num_values; ++i) {
+    const FloatVec weight = hn::Set(d, weights[i]);
+    LOWMEM_UNROLL
+    for (size_t v = 0; v < kNumColVecs; ++v) {
+      sums[v] = hn::MulAdd(
+          weight, hn::LoadU(d, values + i * value_stride + v * kVecLanes),
+          sums[v]);
+    }
+  }
+  LOWMEM_UNROLL
+  for (size_t v = 0; v < kNumColVecs; ++v) {
+    hn::StoreU(sums[v], d, inout + v * kVecLanes);
+  }
+}
+
+void WeightedSumOnTarget(const float* weights, const float* values,
+                         size_t value_stride, size_t num_values, size_t n,
+                         float* inout) {
+  constexpr size_t kColVecs = 8;
+  const FloatTag d;
+  size_t j = 0;
+  for (; j + kColVecs * kVecLanes <= n; j += kColVecs * kVecLanes) {
+    AddColumns<kColVecs>(weights, values + j, value_stride, num_values, inout + j);
+  }
+  for (; j + 4 * kVecLanes <= n; j += 4 * kVecLanes) {
+    AddColumns<4>(weights, values + j, value_stride, num_values, inout + j);
+  }
+  for (; j + kVecLanes <= n; j += kVecLanes) {
+    AddColumns<1>(weights, values + j, value_stride, num_values, inout + j);
+  }
+  if (j == n) return;
+  FloatVec sum = LoadPadded(inout + j, n - j);
+  for (size_t i = 0; i < num_values; ++i) {
+    sum = hn::MulAdd(hn::Set(d, weights[i]),
+                     LoadPadded(values + i * value_stride + j, n - j), sum);
+  }
+  HWY_ALIGN float end[kVecLanes];
+  hn::Store(sum, d, end);
+  std::memcpy(inout + j, end, (n - j) * sizeof(float));
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace lowmem
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lowmem {
+
+HWY_EXPORT(DotStridedOnTarget);
+HWY_EXPORT(WeightedSumOnTarget);
+
+void DotStrided(const float* q, const float* keys, size_t key_stride,
+                size_t num_keys, size_t n, float scale, float* out) {
+  HWY_DYNAMIC_DISPATCH(DotStridedOnTarget)
+  (q, keys, key_stride, num_keys, n, scale, out);
+}
+
+void WeightedSum(const float* weights, const float* values, size_t value_stride,
+                 size_t num_values, size_t n, float* inout) {
+  HWY_DYNAMIC_DISPATCH(WeightedSumOnTarget)
+  (weights, values, value_stride, num_values, n, inout);
+}
+
+}  // namespace lowmem
+#endif  // HWY_ONCE

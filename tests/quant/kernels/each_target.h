@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs tests once on every instruction set that was compiled and that this
+// processor has.
+//   class XTest : public EachTargetTest {};
+//   INSTANTIATE_ON_EACH_TARGET(XTest);
+//   TEST_P(XTest, DoesThis) {...}
+
+#ifndef LOWMEM_TESTS_QUANT_KERNELS_EACH_TARGET_H_
+#define LOWMEM_TESTS_QUANT_KERNELS_EACH_TARGET_H_
+
+#include <cstdint>
+#include <string>
+
+#include "quant/kernels/simd_targets.h"
+
+#include "gtest/gtest.h"
+#include "hwy/highway.h"
+
+namespace lowmem::testing {
+
+// The instruction sets to choose from; 0 stands for all that the processor has.
+inline void ChooseTargets(int64_t targets) {
+  hwy::SetSupportedTargetsForTest(targets);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+class EachTargetTest : public ::testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override { ChooseTargets(GetParam()); }
+  void TearDown() override { ChooseTargets(0); }
+
+  // Whether this target's multiply-add rounds once.
+  bool IsFused() const {
+    constexpr int64_t kUnfused = HWY_SSE4 | HWY_SCALAR | HWY_EMU128;
+    return (GetParam() & kUnfused) == 0;
+  }
+};
+
+inline std::string TargetOf(const ::testing::TestParamInfo<int64_t>& info) {
+  return hwy::TargetName(info.param);
+}
+
+}  // namespace lowmem::testing
+
+#define INSTANTIATE_ON_EACH_TARGET(fixture)                                    \
+  INSTANTIATE_TEST_SUITE_P(                                                    \
+      , fixture, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),     \
+      ::lowmem::testing::TargetOf)
+
+#endif  // LOWMEM_TESTS_QUANT_KERNELS_EACH_TARGET_H_
