@@ -20,6 +20,28 @@ endfunction()
 lowmem_find_library(PCRE2_LIBRARY pcre2-8)
 lowmem_find_library(UTF8PROC_LIBRARY utf8proc)
 
+# Abseil's targets name the shared libraries; the archives lie beside them. They are
+# not position independent, so a shared library of ours links the others:
+# LOWMEM_ABSL_SHARED_LIBRARIES.
+get_property(imported_targets DIRECTORY PROPERTY IMPORTED_TARGETS)
+list(FILTER imported_targets INCLUDE REGEX "^absl::")
+set(LOWMEM_ABSL_SHARED_LIBRARIES)
+foreach(target IN LISTS imported_targets)
+  get_target_property(configurations ${target} IMPORTED_CONFIGURATIONS)
+  foreach(configuration IN LISTS configurations)
+    get_target_property(library ${target} IMPORTED_LOCATION_${configuration})
+    if(NOT library MATCHES "\\.so[.0-9]*$")
+      continue()
+    endif()
+    list(APPEND LOWMEM_ABSL_SHARED_LIBRARIES "${library}")
+    string(REGEX REPLACE "\\.so[.0-9]*$" ".a" archive "${library}")
+    if(LOWMEM_STATIC_DEPS AND EXISTS "${archive}")
+      set_target_properties(${target} PROPERTIES
+        IMPORTED_LOCATION_${configuration} "${archive}")
+    endif()
+  endforeach()
+endforeach()
+
 add_library(lowmem_pcre2 INTERFACE)
 target_include_directories(lowmem_pcre2 SYSTEM INTERFACE ${PCRE2_INCLUDE_DIR})
 target_compile_definitions(lowmem_pcre2 INTERFACE PCRE2_CODE_UNIT_WIDTH=8)
