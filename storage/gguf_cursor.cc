@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "storage/base/printable.h"
 #include "storage/base/status_macros.h"
+#include "storage/base/utf8.h"
 
 namespace lowmem {
 namespace {
@@ -88,6 +90,22 @@ absl::Status GgufCursor::ReadString(absl::string_view what, uint64_t max_bytes,
   out->resize(static_cast<size_t>(length));
   return ReadBytes(
       absl::MakeSpan(reinterpret_cast<uint8_t*>(out->data()), out->size()));
+}
+
+absl::Status GgufCursor::ReadName(absl::string_view what, uint64_t max_bytes,
+                                  std::string* out) {
+  LOWMEM_RETURN_IF_ERROR(ReadString(what, max_bytes, out));
+  if (out->empty()) return Damaged(absl::StrCat(what, " is empty"));
+  absl::string_view rest = *out;
+  while (!rest.empty()) {
+    const Utf8Step step = DecodeUtf8(rest);
+    if (!step.ok || step.code_point == 0) {
+      return Damaged(absl::StrCat(what, " is no UTF-8 text without NUL: \"",
+                                  Printable(*out), "\""));
+    }
+    rest.remove_prefix(step.num_bytes);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status GgufCursor::Skip(uint64_t num_bytes) {
