@@ -249,10 +249,11 @@ std::optional<int64_t> ParseJsonInt64(absl::string_view text) {
 }
 
 std::optional<double> ParseJsonDouble(absl::string_view text) {
-  // Keeps out the "inf" and "nan" that from_chars knows and JSON does not.
-  const size_t first_digit = text.substr(0, 1) == "-" ? 1 : 0;
-  if (first_digit >= text.size() || text[first_digit] < '0' ||
-      text[first_digit] > '9') {
+  // Keeps out "inf", "nan" and hexadecimal digits, which from_chars knows and JSON
+  // does not.
+  const absl::string_view digits = text.substr(text.substr(0, 1) == "-");
+  if (digits.empty() || digits[0] < '0' || digits[0] > '9' ||
+      digits.find_first_of("xX") != absl::string_view::npos) {
     return std::nullopt;
   }
   double value;
