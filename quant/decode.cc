@@ -1,18 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
+// The decoders are plain loops without intrinsics; they are compiled once for each
+// instruction set all the same, because what the compiler makes of them with the
+// baseline alone runs at half the speed or less (bench/quant/decode_bench).
 #include "quant/decode.h"
 
 #include <array>
 
-#include "quant/decode_rows.h"
+#include "quant/kernels/simd_targets.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quant/decode.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "quant/decode_float-inl.h"
+#include "quant/decode_fp4-inl.h"
+#include "quant/decode_iq-inl.h"
+#include "quant/decode_iq1-inl.h"
+#include "quant/decode_iq4-inl.h"
+#include "quant/decode_k-inl.h"
+#include "quant/decode_legacy-inl.h"
+#include "quant/decode_ternary-inl.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace lowmem {
-namespace {
+namespace HWY_NAMESPACE {
+
+// Takes whole blocks; src and dst do not overlap.
+using RowDecoder = void (*)(const uint8_t* src, size_t num_elements, float* dst);
 
 // By DType; nullptr where there is no decoder. Tests hold it against
 // DTypeTraits::decodable.
-constexpr std::array<RowDecoder*, kNumDTypes> BuildTable() {
-  std::array<RowDecoder*, kNumDTypes> table{};
-  const auto set = [&table](DType dtype, RowDecoder* decoder) {
+constexpr std::array<RowDecoder, kNumDTypes> BuildTable() {
+  std::array<RowDecoder, kNumDTypes> table{};
+  const auto set = [&table](DType dtype, RowDecoder decoder) {
     table[static_cast<size_t>(dtype)] = decoder;
   };
   set(DType::kF32, DecodeF32);
@@ -44,17 +64,29 @@ constexpr std::array<RowDecoder*, kNumDTypes> BuildTable() {
   return table;
 }
 
-constexpr std::array<RowDecoder*, kNumDTypes> kDecoders = BuildTable();
+RowDecoder DecoderOf(DType dtype) {
+  static constexpr std::array<RowDecoder, kNumDTypes> kDecoders = BuildTable();
+  return kDecoders[static_cast<size_t>(dtype)];
+}
 
-}  // namespace
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace lowmem
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lowmem {
+
+HWY_EXPORT(DecoderOf);
 
 bool HasDecoder(DType dtype) {
-  return kDecoders[static_cast<size_t>(dtype)] != nullptr;
+  return HWY_DYNAMIC_DISPATCH(DecoderOf)(dtype) != nullptr;
 }
 
 void DecodeRow(DType dtype, const uint8_t* src, size_t num_elements,
                float* dst) {
-  kDecoders[static_cast<size_t>(dtype)](src, num_elements, dst);
+  HWY_DYNAMIC_DISPATCH(DecoderOf)(dtype)(src, num_elements, dst);
 }
 
 }  // namespace lowmem
+#endif  // HWY_ONCE

@@ -2,13 +2,25 @@
 // MXFP4 and NVFP4: four-bit floats (one sign, two exponent, one mantissa bit) under
 // an eight-bit float scale. The values are kept doubled, the scales halved, so that
 // the values are whole.
-#include <bit>
 
-#include "quant/decode_rows.h"
+#if defined(LOWMEM_QUANT_DECODE_FP4_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOWMEM_QUANT_DECODE_FP4_INL_H_
+#undef LOWMEM_QUANT_DECODE_FP4_INL_H_
+#else
+#define LOWMEM_QUANT_DECODE_FP4_INL_H_
+#endif
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "quant/block_sizes.h"
 #include "quant/scalar_convert.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace lowmem {
-namespace {
+namespace HWY_NAMESPACE {
 
 // E2M1, doubled (OCP Microscaling Formats 1.0; ggml's kvalues_mxfp4). Minus zero
 // decodes as zero, as there.
@@ -16,14 +28,14 @@ constexpr int8_t kDoubledE2M1[16] = {0, 1,  2,  3,  4,  6,  8,  12,
                                      0, -1, -2, -3, -4, -6, -8, -12};
 
 // 2^(exponent - 128). The two lowest are float32 denormals; 255 is no NaN here.
-float HalvedE8M0(uint32_t exponent) {
+HWY_INLINE float HalvedE8M0(uint32_t exponent) {
   return std::bit_cast<float>(exponent < 2 ? 0x00200000u << exponent
                                            : (exponent - 1) << 23);
 }
 
 // Half of an E4M3 number, whose sign bit is not looked at. 0x7F counts as zero, as
 // in ggml.
-float HalvedE4M3(uint8_t bits) {
+HWY_INLINE float HalvedE4M3(uint8_t bits) {
   const uint32_t exponent = (bits >> 3) & 15u;
   const uint32_t mantissa = bits & 7u;
   if (bits == 0x7F) return 0.0f;
@@ -33,33 +45,36 @@ float HalvedE4M3(uint8_t bits) {
 
 // `2 * kHalf` values under one scale; j and j + kHalf share a byte, low bits first.
 template <size_t kHalf>
-void WriteGroup(float scale, const uint8_t* __restrict packed,
-                float* __restrict out) {
+HWY_INLINE void WriteFp4Group(float scale, const uint8_t* __restrict packed,
+                              float* __restrict out) {
   for (size_t j = 0; j < kHalf; ++j) {
     out[j] = scale * static_cast<float>(kDoubledE2M1[packed[j] & 15]);
     out[kHalf + j] = scale * static_cast<float>(kDoubledE2M1[packed[j] >> 4]);
   }
 }
 
-}  // namespace
-
-void DecodeMXFP4(const uint8_t* __restrict src, size_t num_elements,
-                 float* __restrict dst) {
+inline void DecodeMXFP4(const uint8_t* __restrict src, size_t num_elements,
+                        float* __restrict dst) {
   constexpr size_t kBytes = 17;  // E8M0 scale, 16 bytes of values
-  for (size_t i = 0; i < num_elements; i += 32, src += kBytes) {
-    WriteGroup<16>(HalvedE8M0(src[0]), src + 1, dst + i);
+  for (size_t i = 0; i < num_elements; i += kSmallBlock, src += kBytes) {
+    WriteFp4Group<16>(HalvedE8M0(src[0]), src + 1, dst + i);
   }
 }
 
-void DecodeNVFP4(const uint8_t* __restrict src, size_t num_elements,
-                 float* __restrict dst) {
+inline void DecodeNVFP4(const uint8_t* __restrict src, size_t num_elements,
+                        float* __restrict dst) {
   constexpr size_t kBytes = 36;  // four E4M3 scales, four times 8 bytes of values
   for (size_t i = 0; i < num_elements; i += 64, src += kBytes) {
     for (size_t group = 0; group < 4; ++group) {
-      WriteGroup<8>(HalvedE4M3(src[group]), src + 4 + 8 * group,
+      WriteFp4Group<8>(HalvedE4M3(src[group]), src + 4 + 8 * group,
                     dst + i + 16 * group);
     }
   }
 }
 
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
 }  // namespace lowmem
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -2,13 +2,24 @@
 // Q2_K to Q6_K: 256 values in groups of 16 or 32, each group with a small integer
 // scale (and minimum) under the block's half-precision ones. Low bits lie in planes:
 // a byte of a plane holds the values j, j + 32, j + 64, ... of its half block.
-#include "quant/decode_rows.h"
+
+#if defined(LOWMEM_QUANT_DECODE_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOWMEM_QUANT_DECODE_K_INL_H_
+#undef LOWMEM_QUANT_DECODE_K_INL_H_
+#else
+#define LOWMEM_QUANT_DECODE_K_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "quant/block_sizes.h"
 #include "quant/scalar_convert.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace lowmem {
-namespace {
-
-constexpr size_t kBlock = 256;
+namespace HWY_NAMESPACE {
 
 // The 8 scales and 8 minimums of Q4_K and Q5_K, six bits each in 12 bytes: the first
 // four of each kind in the low six bits of bytes 0..3 and 4..7; of the last four the
@@ -19,7 +30,7 @@ struct ScalesAndMinimums {
   uint8_t minimums[8];
 };
 
-ScalesAndMinimums UnpackSixBits(const uint8_t* packed) {
+HWY_INLINE ScalesAndMinimums UnpackSixBits(const uint8_t* packed) {
   const uint32_t low = LoadU32(packed);
   const uint32_t middle = LoadU32(packed + 4);
   const uint32_t high = LoadU32(packed + 8);
@@ -40,7 +51,7 @@ struct SixteenScales {
   uint8_t scales[16];
 };
 
-SixteenScales UnpackQ3Scales(const uint8_t* packed) {
+HWY_INLINE SixteenScales UnpackQ3Scales(const uint8_t* packed) {
   const uint32_t low0 = LoadU32(packed);
   const uint32_t low1 = LoadU32(packed + 4);
   const uint32_t high = LoadU32(packed + 8);
@@ -55,13 +66,11 @@ SixteenScales UnpackQ3Scales(const uint8_t* packed) {
   return result;
 }
 
-}  // namespace
-
-void DecodeQ2_K(const uint8_t* __restrict src, size_t num_elements,
-                float* __restrict dst) {
+inline void DecodeQ2_K(const uint8_t* __restrict src, size_t num_elements,
+                       float* __restrict dst) {
   // 16 bytes of 4-bit scales and minimums, 64 of values, f16 scale, f16 minimum.
   constexpr size_t kBytes = 84;
-  for (size_t i = 0; i < num_elements; i += kBlock, src += kBytes) {
+  for (size_t i = 0; i < num_elements; i += kSuperBlock, src += kBytes) {
     const float scale = F16ToF32(LoadU16(src + 80));
     const float minimum = F16ToF32(LoadU16(src + 82));
     for (size_t group = 0; group < 16; ++group) {
@@ -78,12 +87,12 @@ void DecodeQ2_K(const uint8_t* __restrict src, size_t num_elements,
   }
 }
 
-void DecodeQ3_K(const uint8_t* __restrict src, size_t num_elements,
-                float* __restrict dst) {
+inline void DecodeQ3_K(const uint8_t* __restrict src, size_t num_elements,
+                       float* __restrict dst) {
   // 32 bytes of third bits, 64 of low bits, 12 of scales, f16 scale. A third bit
   // that is clear means minus four.
   constexpr size_t kBytes = 110;
-  for (size_t i = 0; i < num_elements; i += kBlock, src += kBytes) {
+  for (size_t i = 0; i < num_elements; i += kSuperBlock, src += kBytes) {
     const float scale = F16ToF32(LoadU16(src + 108));
     const SixteenScales unpacked = UnpackQ3Scales(src + 96);
     for (size_t group = 0; group < 16; ++group) {
@@ -103,11 +112,11 @@ void DecodeQ3_K(const uint8_t* __restrict src, size_t num_elements,
   }
 }
 
-void DecodeQ4_K(const uint8_t* __restrict src, size_t num_elements,
-                float* __restrict dst) {
+inline void DecodeQ4_K(const uint8_t* __restrict src, size_t num_elements,
+                       float* __restrict dst) {
   // f16 scale, f16 minimum, 12 bytes of group scales, 128 of values.
   constexpr size_t kBytes = 144;
-  for (size_t i = 0; i < num_elements; i += kBlock, src += kBytes) {
+  for (size_t i = 0; i < num_elements; i += kSuperBlock, src += kBytes) {
     const float scale = F16ToF32(LoadU16(src));
     const float minimum = F16ToF32(LoadU16(src + 2));
     const ScalesAndMinimums unpacked = UnpackSixBits(src + 4);
@@ -127,12 +136,12 @@ void DecodeQ4_K(const uint8_t* __restrict src, size_t num_elements,
   }
 }
 
-void DecodeQ5_K(const uint8_t* __restrict src, size_t num_elements,
-                float* __restrict dst) {
+inline void DecodeQ5_K(const uint8_t* __restrict src, size_t num_elements,
+                       float* __restrict dst) {
   // f16 scale, f16 minimum, 12 bytes of group scales, 32 of fifth bits, 128 of low
   // bits.
   constexpr size_t kBytes = 176;
-  for (size_t i = 0; i < num_elements; i += kBlock, src += kBytes) {
+  for (size_t i = 0; i < num_elements; i += kSuperBlock, src += kBytes) {
     const float scale = F16ToF32(LoadU16(src));
     const float minimum = F16ToF32(LoadU16(src + 2));
     const ScalesAndMinimums unpacked = UnpackSixBits(src + 4);
@@ -155,11 +164,11 @@ void DecodeQ5_K(const uint8_t* __restrict src, size_t num_elements,
   }
 }
 
-void DecodeQ6_K(const uint8_t* __restrict src, size_t num_elements,
-                float* __restrict dst) {
+inline void DecodeQ6_K(const uint8_t* __restrict src, size_t num_elements,
+                       float* __restrict dst) {
   // 128 bytes of low four bits, 64 of upper two, 16 signed scales, f16 scale.
   constexpr size_t kBytes = 210;
-  for (size_t i = 0; i < num_elements; i += kBlock, src += kBytes) {
+  for (size_t i = 0; i < num_elements; i += kSuperBlock, src += kBytes) {
     const float scale = F16ToF32(LoadU16(src + 208));
     const uint8_t* scales = src + 192;
     for (size_t group = 0; group < 16; ++group) {
@@ -184,4 +193,9 @@ void DecodeQ6_K(const uint8_t* __restrict src, size_t num_elements,
   }
 }
 
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
 }  // namespace lowmem
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // TQ1_0 and TQ2_0: values -1, 0, 1 under one scale for 256.
-#include "quant/decode_rows.h"
+
+#if defined(LOWMEM_QUANT_DECODE_TERNARY_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOWMEM_QUANT_DECODE_TERNARY_INL_H_
+#undef LOWMEM_QUANT_DECODE_TERNARY_INL_H_
+#else
+#define LOWMEM_QUANT_DECODE_TERNARY_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "quant/block_sizes.h"
 #include "quant/scalar_convert.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace lowmem {
-namespace {
-
-constexpr size_t kBlock = 256;
+namespace HWY_NAMESPACE {
 
 // One base-3 digit of each of `kNumBytes` bytes. A byte holds digits as a fraction
 // of 256, so that a multiplication by 3^n modulo 256 brings digit n to the top.
 template <size_t kNumBytes>
-void WriteDigits(float scale, const uint8_t* __restrict packed, uint8_t power,
-                 float* __restrict out) {
+HWY_INLINE void WriteDigits(float scale, const uint8_t* __restrict packed, uint8_t power,
+                            float* __restrict out) {
   for (size_t j = 0; j < kNumBytes; ++j) {
     const uint8_t fraction = static_cast<uint8_t>(packed[j] * power);
     const int32_t digit = (static_cast<int32_t>(fraction) * 3) >> 8;
@@ -22,14 +33,12 @@ void WriteDigits(float scale, const uint8_t* __restrict packed, uint8_t power,
 
 constexpr uint8_t kPowersOf3[5] = {1, 3, 9, 27, 81};
 
-}  // namespace
-
-void DecodeTQ1_0(const uint8_t* __restrict src, size_t num_elements,
-                 float* __restrict dst) {
+inline void DecodeTQ1_0(const uint8_t* __restrict src, size_t num_elements,
+                        float* __restrict dst) {
   // 32 bytes and 16 bytes of five digits, 4 bytes of four, f16 scale. Digit n of all
   // bytes of a part comes before digit n + 1.
   constexpr size_t kBytes = 54;
-  for (size_t i = 0; i < num_elements; i += kBlock, src += kBytes) {
+  for (size_t i = 0; i < num_elements; i += kSuperBlock, src += kBytes) {
     const float scale = F16ToF32(LoadU16(src + 52));
     float* out = dst + i;
     for (size_t n = 0; n < 5; ++n) {
@@ -42,12 +51,12 @@ void DecodeTQ1_0(const uint8_t* __restrict src, size_t num_elements,
   }
 }
 
-void DecodeTQ2_0(const uint8_t* __restrict src, size_t num_elements,
-                 float* __restrict dst) {
+inline void DecodeTQ2_0(const uint8_t* __restrict src, size_t num_elements,
+                        float* __restrict dst) {
   // 64 bytes of four values (a byte holds j, j + 32, j + 64, j + 96 of its half),
   // f16 scale.
   constexpr size_t kBytes = 66;
-  for (size_t i = 0; i < num_elements; i += kBlock, src += kBytes) {
+  for (size_t i = 0; i < num_elements; i += kSuperBlock, src += kBytes) {
     const float scale = F16ToF32(LoadU16(src + 64));
     for (size_t run = 0; run < 8; ++run) {
       const uint8_t* packed = src + 32 * (run / 4);
@@ -60,4 +69,9 @@ void DecodeTQ2_0(const uint8_t* __restrict src, size_t num_elements,
   }
 }
 
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
 }  // namespace lowmem
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target
