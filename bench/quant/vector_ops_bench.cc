@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations between matrix products, at the sizes of a 0.5B to 1B model.
+// items_per_second counts elements; attention's operations also give the bytes of
+// keys or values they read.
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "quant/vector_ops.h"
+
+namespace lowmem {
+namespace {
+
+void CountItems(benchmark::State& state, int64_t num_items) {
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * num_items);
+}
+
+void BM_RmsNorm(benchmark::State& state) {
+  const size_t n = static_cast<size_t>(state.range(0));
+  const std::vector<float> x(n, 0.5f), weight(n, 1.5f);
+  std::vector<float> out(n);
+  for (auto _ : state) {
+    RmsNorm(x.data(), weight.data(), 1e-5f, n, out.data());
+    benchmark::DoNotOptimize(out.data());
+  }
+  CountItems(state, state.range(0));
+}
+BENCHMARK(BM_RmsNorm)->Arg(896)->Arg(2048);
+
+void BM_SiluMul(benchmark::State& state) {
+  const size_t n = static_cast<size_t>(state.range(0));
+  const std::vector<float> up(n, 1.0f);
+  std::vector<float> gate(n);
+  for (auto _ : state) {
+    for (size_t i = 0; i < n; ++i) gate[i] = static_cast<float>(i % 16) - 8.0f;
+    SiluMul(up.data(), n, gate.data());
+    benchmark::DoNotOptimize(gate.data());
+  }
+  CountItems(state, state.range(0));
+}
+BENCHMARK(BM_SiluMul)->Arg(4864)->Arg(5632);
+
+void BM_Softmax(benchmark::State& state) {
+  const size_t n = static_cast<size_t>(state.range(0));
+  std::vector<float> scores(n, 0.25f);
+  for (auto _ : state) {
+    Softmax(n, scores.data());
+    benchmark::DoNotOptimize(scores.data());
+  }
+  CountItems(state, state.range(0));
+}
+BENCHMARK(BM_Softmax)->Arg(64)->Arg(4096);
+
+void BM_RopeAngles(benchmark::State& state) {
+  const size_t n = static_cast<size_t>(state.range(0));
+  const std::vector<float> inv_freq(n, 0.01f);
+  std::vector<float> cos(n), sin(n);
+  float position = 0;
+  for (auto _ : state) {
+    RopeAngles(position, inv_freq.data(), n, 1.0f, cos.data(), sin.data());
+    benchmark::DoNotOptimize(cos.data());
+    position += 1;
+  }
+  CountItems(state, state.range(0));
+}
+BENCHMARK(BM_RopeAngles)->Arg(32)->Arg(64);
+
+void BM_RopeHalves(benchmark::State& state) {
+  const size_t n = static_cast<size_t>(state.range(0));
+  const std::vector<float> cos(n, 0.6f), sin(n, 0.8f);
+  std::vector<float> head(2 * n, 1.0f);
+  for (auto _ : state) {
+    RopeHalves(cos.data(), sin.data(), n, head.data());
+    benchmark::DoNotOptimize(head.data());
+  }
+  CountItems(state, 2 * state.range(0));
+}
+BENCHMARK(BM_RopeHalves)->Arg(32)->Arg(64);
+
+void BM_RopeNeighbours(benchmark::State& state) {
+  const size_t n = static_cast<size_t>(state.range(0));
+  const std::vector<float> cos(n, 0.6f), sin(n, 0.8f);
+  std::vector<float> head(2 * n, 1.0f);
+  for (auto _ : state) {
+    RopeNeighbours(cos.data(), sin.data(), n, head.data());
+    benchmark::DoNotOptimize(head.data());
+  }
+  CountItems(state, 2 * state.range(0));
+}
+BENCHMARK(BM_RopeNeighbours)->Arg(32)->Arg(64);
+
+void BM_ArgMax(benchmark::State& state) {
+  const size_t n = static_cast<size_t>(state.range(0));
+  std::vector<float> logits(n, 0.5f);
+  logits[n / 2] = 1.0f;
+  for (auto _ : state) benchmark::DoNotOptimize(ArgMax(logits.data(), n));
+  CountItems(state, state.range(0));
+}
+BENCHMARK(BM_ArgMax)->Arg(151936);
+
+// Keys of one head in pages of 64 KiB or more; 16384 positions exceed the caches of
+// most machines.
+void BM_DotStrided(benchmark::State& state) {
+  const size_t num_keys = static_cast<size_t>(state.range(0));
+  const size_t n = static_cast<size_t>(state.range(1));
+  const std::vector<float> q(n, 0.5f), keys(num_keys * n, 0.5f);
+  std::vector<float> out(num_keys);
+  for (auto _ : state) {
+    DotStrided(q.data(), keys.data(), n, num_keys, n, 0.125f, out.data());
+    benchmark::DoNotOptimize(out.data());
+  }
+  CountItems(state, state.range(0) * state.range(1));
+  state.SetBytesProcessed(state.items_processed() * 4);
+}
+BENCHMARK(BM_DotStrided)->Args({256, 64})->Args({256, 128})->Args({131072, 128});
+
+void BM_WeightedSum(benchmark::State& state) {
+  const size_t num_values = static_cast<size_t>(state.range(0));
+  const size_t n = static_cast<size_t>(state.range(1));
+  const std::vector<float> weights(num_values, 0.5f), values(num_values * n, 0.5f);
+  std::vector<float> out(n);
+  for (auto _ : state) {
+    WeightedSum(weights.data(), values.data(), n, num_values, n, out.data());
+    benchmark::DoNotOptimize(out.data());
+  }
+  CountItems(state, state.range(0) * state.range(1));
+  state.SetBytesProcessed(state.items_processed() * 4);
+}
+BENCHMARK(BM_WeightedSum)->Args({256, 64})->Args({256, 128})->Args({131072, 128});
+
+}  // namespace
+}  // namespace lowmem
