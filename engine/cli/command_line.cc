@@ -20,6 +20,7 @@ constexpr uint32_t kMaxContextTokens =
     static_cast<uint32_t>(limits::kContextTokens);
 // More tokens at once cost activations and gain nothing.
 constexpr uint32_t kMaxChunkTokens = 1u << 16;
+constexpr uint32_t kMaxBenchTokens = 1u << 24;
 constexpr uint32_t kMaxRepeats = 1000;
 constexpr float kSmallestShare = 1e-6f;
 
@@ -349,9 +350,9 @@ void CommandLine::DefineBench() {
              return Assign(ParseBudgets(text), bench.budgets_bytes);
            });
   AddCount(command, "-p,--prompt-tokens", "Prompt tokens. Default: 128",
-           bench.num_prompt_tokens, 1, kMaxContextTokens);
+           bench.num_prompt_tokens, 1, kMaxBenchTokens);
   AddCount(command, "-n,--new-tokens", "Generated tokens. Default: 64",
-           bench.num_new_tokens, 1, kMaxContextTokens);
+           bench.num_new_tokens, 1, kMaxBenchTokens);
   AddCount(command, "--repeat", "Runs of each kind. Default: 1",
            bench.num_repeats, 1, kMaxRepeats);
   command.add_flag("--cold", bench.cold,

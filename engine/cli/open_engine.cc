@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cli/open_engine.h"
 
-#include "engine/cli/progress.h"
 #include "engine/cli/signals.h"
 
 namespace lowmem::cli {
 
-absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const GlobalFlags& flags,
-                                                   const EngineLimits& limits,
-                                                   const Console& console) {
-  Progress progress("copying weights", console.quiet());
+EngineOptions EngineOptionsOf(const GlobalFlags& flags, const EngineLimits& limits,
+                              Progress& progress) {
   EngineOptions options;
   options.model_path = flags.model_path;
   options.mode = flags.mode;
@@ -21,7 +18,14 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const GlobalFlags& flags,
     progress.Update(load.done_bytes, load.total_bytes);
     return CheckInterrupted();
   };
-  return Engine::Open(options);
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const GlobalFlags& flags,
+                                                   const EngineLimits& limits,
+                                                   const Console& console) {
+  Progress progress(kCopyingWeights, console.quiet());
+  return Engine::Open(EngineOptionsOf(flags, limits, progress));
 }
 
 }  // namespace lowmem::cli

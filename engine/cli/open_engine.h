@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "engine/cli/console.h"
 #include "engine/cli/flags.h"
+#include "engine/cli/progress.h"
 #include "lowmem/engine.h"
 
 namespace lowmem::cli {
@@ -17,6 +18,11 @@ struct EngineLimits {
   uint32_t max_context_tokens = 0;    // 0: the model's
   uint32_t prefill_chunk_tokens = 0;  // 0: chosen
 };
+
+// The options of an engine, with `progress` shown while weights are copied and an
+// end to it on a signal. `progress` must outlive the opening.
+EngineOptions EngineOptionsOf(const GlobalFlags& flags, const EngineLimits& limits,
+                              Progress& progress);
 
 // Opens flags.model_path, with a progress bar while weights are copied. A signal
 // ends it.

@@ -12,6 +12,8 @@
 
 namespace lowmem::cli {
 
+inline constexpr char kCopyingWeights[] = "copying weights";
+
 // One line on stderr, redrawn in place and wiped when destroyed.
 // Thread safety: one thread at a time.
 class Progress {

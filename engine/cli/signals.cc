@@ -3,7 +3,6 @@
 
 #include <csignal>
 
-#include <atomic>
 #include <cerrno>
 
 namespace lowmem::cli {
@@ -37,7 +36,7 @@ void InstallSignalHandlers() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-bool Interrupted() { return interrupted.load(); }
+const std::atomic<bool>& InterruptedFlag() { return interrupted; }
 
 absl::Status CheckInterrupted() {
   return Interrupted() ? absl::CancelledError("interrupted") : absl::OkStatus();

@@ -5,6 +5,8 @@
 #ifndef LOWMEM_ENGINE_CLI_SIGNALS_H_
 #define LOWMEM_ENGINE_CLI_SIGNALS_H_
 
+#include <atomic>
+
 #include "absl/status/status.h"
 #include "lowmem/session.h"
 
@@ -15,7 +17,8 @@ namespace lowmem::cli {
 void InstallSignalHandlers();
 
 // True from the first signal on.
-bool Interrupted();
+const std::atomic<bool>& InterruptedFlag();
+inline bool Interrupted() { return InterruptedFlag().load(); }
 
 // OK, or kCancelled from the first signal on. For the loops and progress callbacks
 // of commands.

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cli/child_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "engine/cli/exit_code.h"
+#include "engine/cli/signals.h"
+#include "storage/base/status_macros.h"
+
+extern char** environ;
+
+namespace lowmem::cli {
+namespace {
+
+constexpr char kSelf[] = "/proc/self/exe";
+// The child is this program: it says little. A bound all the same.
+constexpr size_t kMaxOutputBytes = 1 << 20;
+
+// A pipe whose ends do not reach the child by themselves.
+class Pipe {
+ public:
+  Pipe() = default;
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() {
+    CloseWriteEnd();
+    CloseReadEnd();
+  }
+  bool Open() { return pipe2(fds_, O_CLOEXEC) == 0; }
+  int read_end() const { return fds_[0]; }
+  int write_end() const { return fds_[1]; }
+  void CloseReadEnd() { Close(fds_[0]); }
+  void CloseWriteEnd() { Close(fds_[1]); }
+
+  // Appends what has come. Closes the read end when nothing more will.
+  void ReadInto(std::string* text) {
+    char block[4096];
+    const ssize_t num_read = read(read_end(), block, sizeof(block));
+    if (num_read > 0 && text->size() < kMaxOutputBytes) {
+      text->append(block, static_cast<size_t>(num_read));
+    } else if (num_read == 0 || (num_read < 0 && errno != EINTR)) {
+      CloseReadEnd();
+    }
+  }
+
+ private:
+  static void Close(int& fd) {
+    if (fd >= 0) close(fd);
+    fd = -1;
+  }
+  int fds_[2] = {-1, -1};
+};
+
+absl::Status SystemError(absl::string_view what, int error) {
+  return absl::UnavailableError(
+      absl::StrCat(kSelf, ": ", what, ": ", std::strerror(error)));
+}
+
+absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& args, const Pipe& out,
+                            const Pipe& err) {
+  std::vector<char*> argv = {const_cast<char*>("lowmem-run")};
+  for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out.write_end(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, err.write_end(), STDERR_FILENO);
+  pid_t pid = -1;
+  const int error =
+      posix_spawn(&pid, kSelf, &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return SystemError("cannot be started", error);
+  return pid;
+}
+
+int WaitFor(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    kill(pid, SIGTERM);
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> RunSelf(const std::vector<std::string>& args) {
+  Pipe out, err;
+  if (!out.Open() || !err.Open()) return SystemError("no pipe", errno);
+  LOWMEM_ASSIGN_OR_RETURN(const pid_t pid, Spawn(args, out, err));
+  out.CloseWriteEnd();
+  err.CloseWriteEnd();
+  std::string text, message;
+  bool told = false;
+  while (out.read_end() >= 0 || err.read_end() >= 0) {
+    if (Interrupted() && !told) {
+      kill(pid, SIGTERM);
+      told = true;
+    }
+    pollfd fds[2] = {{out.read_end(), POLLIN, 0}, {err.read_end(), POLLIN, 0}};
+    if (poll(fds, 2, -1) < 0) continue;
+    if (fds[0].revents != 0) out.ReadInto(&text);
+    if (fds[1].revents != 0) err.ReadInto(&message);
+  }
+  const int status = WaitFor(pid);
+  LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
+  if (!WIFEXITED(status)) {
+    return absl::InternalError(
+        absl::StrCat("the process of this run ended with signal ",
+                     WIFSIGNALED(status) ? WTERMSIG(status) : 0));
+  }
+  if (WEXITSTATUS(status) != kExitOk) {
+    return absl::Status(
+        StatusCodeOfExit(WEXITSTATUS(status)),
+        absl::StripPrefix(absl::StripAsciiWhitespace(message), "lowmem-run: "));
+  }
+  return text;
+}
+
+}  // namespace lowmem::cli

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// lowmem-run info: what a model is and what it will need, from headers alone.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "engine/cli/command.h"
+#include "engine/cli/open_engine.h"
+#include "engine/cli/stats.h"
+#include "engine/generate/model_summary.h"
+#include "storage/base/json_writer.h"
+#include "storage/base/printable.h"
+#include "storage/base/status_macros.h"
+#include "storage/base/units.h"
+#include "storage/dtype.h"
+
+namespace lowmem::cli {
+namespace {
+
+void AppendConfig(const ModelSummary& summary, JsonWriter& json) {
+  const ModelConfig& config = summary.config;
+  json.Key("family").String(summary.family);
+  json.Key("num_layers").Uint(config.num_layers).Key("dim").Uint(config.dim);
+  json.Key("ff_dim").Uint(config.ff_dim).Key("num_heads").Uint(config.num_heads);
+  json.Key("num_kv_heads").Uint(config.num_kv_heads);
+  json.Key("head_dim").Uint(config.head_dim);
+  json.Key("vocab_size").Uint(config.vocab_size);
+  json.Key("max_context_tokens").Uint(config.max_context_tokens);
+  json.Key("tied_head").Bool(config.tied_head);
+  json.Key("num_parameters").Uint(summary.num_parameters);
+  json.Key("model_bytes").Uint(summary.model_bytes);
+}
+
+// Whether the mode can run under `budget_bytes`; null without a budget.
+void AppendForecast(const MemoryForecast& forecast,
+                    std::optional<uint64_t> budget_bytes, JsonWriter& json) {
+  const ModelFootprint& footprint = forecast.footprint;
+  json.Key(ModeName(forecast.mode)).BeginObject();
+  json.Key("heap_weight_bytes").Uint(forecast.heap_weight_bytes);
+  json.Key("mapped_weight_bytes").Uint(forecast.mapped_weight_bytes);
+  json.Key("arena_bytes").Uint(footprint.arena_bytes);
+  json.Key("sampler_bytes").Uint(footprint.sampler_bytes);
+  json.Key("tokenizer_bytes").Uint(footprint.tokenizer_bytes);
+  json.Key("program_bytes").Uint(footprint.program_bytes);
+  json.Key("kv_bytes_per_token").Uint(footprint.kv_bytes_per_token);
+  json.Key("context_tokens").Uint(footprint.context_tokens);
+  json.Key("min_required_bytes").Uint(forecast.min_required_bytes());
+  json.Key("full_required_bytes").Uint(forecast.full_required_bytes());
+  json.Key("fits");
+  if (budget_bytes.has_value()) {
+    json.Bool(CheckFits(forecast, *budget_bytes).ok());
+  } else {
+    json.Null();
+  }
+  json.EndObject();
+}
+
+void AppendTensor(const Checkpoint& checkpoint, const TensorInfo& tensor,
+                  JsonWriter& json) {
+  json.BeginObject();
+  json.Key("name").String(tensor.name);
+  json.Key("dtype").String(TraitsOf(tensor.dtype).name).Key("shape").BeginArray();
+  for (const uint64_t size : tensor.shape) json.Uint(size);
+  json.EndArray();
+  json.Key("file").String(checkpoint.files()[tensor.file_idx]->path());
+  json.Key("offset").Uint(tensor.file_ofs).Key("bytes").Uint(tensor.size_bytes);
+  json.EndObject();
+}
+
+absl::Status PrintJson(const ModelSummary& summary, const Flags& flags,
+                       Console& console) {
+  JsonWriter json;
+  json.BeginObject();
+  AppendConfig(summary, json);
+  json.Key("forecast").BeginObject();
+  for (const MemoryForecast& forecast : summary.forecasts) {
+    AppendForecast(forecast, flags.global.ram_budget_bytes, json);
+  }
+  json.EndObject();
+  json.Key("min_budget_bytes").Uint(summary.min_budget_bytes);
+  if (flags.info.tensors) {
+    json.Key("tensors").BeginArray();
+    for (const TensorInfo& tensor : summary.checkpoint->tensors()) {
+      AppendTensor(*summary.checkpoint, tensor, json);
+      // A table may be long: hand it on piece by piece.
+      LOWMEM_RETURN_IF_ERROR(console.Write(json.TakeText()));
+    }
+    json.EndArray();
+  }
+  json.EndObject();
+  return console.Write(absl::StrCat(json.text(), "\n"));
+}
+
+std::string Line(absl::string_view name, absl::string_view value) {
+  return absl::StrFormat("%-14s %s\n", name, value);
+}
+
+std::string ConfigText(const ModelSummary& summary) {
+  const ModelConfig& config = summary.config;
+  return absl::StrCat(
+      Line("family", summary.family),
+      Line("parameters", absl::StrFormat("%.1f M", summary.num_parameters / 1e6)),
+      Line("weights", FormatBytes(summary.model_bytes)),
+      Line("layers", absl::StrCat(config.num_layers, " of width ", config.dim,
+                                  ", feed-forward ", config.ff_dim)),
+      Line("heads", absl::StrCat(config.num_heads, " of ", config.head_dim, ", ",
+                                 config.num_kv_heads, " of keys and values")),
+      Line("vocabulary",
+           absl::StrCat(config.vocab_size,
+                        config.tied_head ? ", head tied to the embedding" : "")),
+      Line("context", absl::StrCat(config.max_context_tokens, " tokens")));
+}
+
+std::string ForecastText(const ModelSummary& summary,
+                         std::optional<uint64_t> budget_bytes) {
+  std::string text = absl::StrFormat("\n%-6s %12s %12s %12s %12s%s\n", "mode",
+                                     "at least", "full context", "a token",
+                                     "mapped file", budget_bytes ? "  fits" : "");
+  for (const MemoryForecast& forecast : summary.forecasts) {
+    absl::StrAppendFormat(
+        &text, "%-6s %12s %12s %12s %12s%s\n", ModeName(forecast.mode),
+        FormatBytes(forecast.min_required_bytes()),
+        FormatBytes(forecast.full_required_bytes()),
+        FormatBytes(forecast.footprint.kv_bytes_per_token),
+        FormatBytes(forecast.mapped_weight_bytes),
+        !budget_bytes                               ? ""
+        : CheckFits(forecast, *budget_bytes).ok() ? "   yes"
+                                                    : "    no");
+  }
+  absl::StrAppend(&text, "\n",
+                  Line("least budget", FormatBytes(summary.min_budget_bytes)));
+  return text;
+}
+
+absl::Status PrintText(const ModelSummary& summary, const Flags& flags,
+                       Console& console) {
+  LOWMEM_RETURN_IF_ERROR(console.Write(
+      absl::StrCat(ConfigText(summary),
+                   ForecastText(summary, flags.global.ram_budget_bytes))));
+  if (!flags.info.tensors) return absl::OkStatus();
+  LOWMEM_RETURN_IF_ERROR(console.Write("\n"));
+  for (const TensorInfo& tensor : summary.checkpoint->tensors()) {
+    const RandomAccessFile& file = *summary.checkpoint->files()[tensor.file_idx];
+    LOWMEM_RETURN_IF_ERROR(console.Write(absl::StrFormat(
+        "%-48s %-8s %-16s %14d %12d  %s\n", Printable(tensor.name),
+        TraitsOf(tensor.dtype).name,
+        absl::StrCat("[", absl::StrJoin(tensor.shape, ", "), "]"), tensor.file_ofs,
+        tensor.size_bytes, Printable(file.path()))));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunInfo(const Flags& flags, Console& console) {
+  Progress progress(kCopyingWeights, console.quiet());
+  LOWMEM_ASSIGN_OR_RETURN(
+      const ModelSummary summary,
+      SummarizeModel(EngineOptionsOf(flags.global, {}, progress)));
+  LOWMEM_RETURN_IF_ERROR(flags.global.json ? PrintJson(summary, flags, console)
+                                           : PrintText(summary, flags, console));
+  if (flags.global.stats) console.Note(StatsText(ProcessMeter(), ""));
+  return absl::OkStatus();
+}
+
+}  // namespace lowmem::cli

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// lowmem-run trace: hidden states and logits to a file.
+#include "engine/generate/trace.h"
+
+#include "absl/strings/str_cat.h"
+#include "engine/cli/command.h"
+#include "engine/cli/open_engine.h"
+#include "engine/cli/signals.h"
+#include "engine/cli/stats.h"
+#include "engine/generate/engine_state.h"
+#include "storage/base/json_writer.h"
+#include "storage/base/status_macros.h"
+
+namespace lowmem::cli {
+
+absl::Status RunTrace(const Flags& flags, Console& console) {
+  const TraceFlags& trace = flags.trace;
+  std::unique_ptr<EngineState> engine;
+  {
+    Progress progress(kCopyingWeights, console.quiet());
+    LOWMEM_ASSIGN_OR_RETURN(
+        engine, EngineState::Open(EngineOptionsOf(
+                    flags.global, {0, trace.prefill_chunk_tokens}, progress)));
+  }
+  std::vector<int32_t> ids;
+  if (trace.prompt.ids.has_value()) {
+    ids = *trace.prompt.ids;
+  } else {
+    LOWMEM_ASSIGN_OR_RETURN(
+        ids, engine->tokenizer().Encode(*trace.prompt.text,
+                                        {/*add_special=*/true,
+                                         /*parse_special=*/true}));
+  }
+  LOWMEM_RETURN_IF_ERROR(
+      WriteTrace(*engine, ids, trace.out_path, &InterruptedFlag()));
+  Meter meter;
+  engine->FillMemory(meter);
+  meter.prompt_tokens = ids.size();
+  if (flags.global.json) {
+    JsonWriter json;
+    json.BeginObject().Key("prompt_ids").BeginArray();
+    for (const int32_t id : ids) json.Int(id);
+    json.EndArray().Key("out").String(trace.out_path).Key("stats");
+    AppendMeter(meter, json);
+    json.EndObject();
+    LOWMEM_RETURN_IF_ERROR(console.Write(absl::StrCat(json.text(), "\n")));
+  }
+  if (flags.global.stats) {
+    console.Note(StatsText(meter, engine->mode_choice().reason));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lowmem::cli
