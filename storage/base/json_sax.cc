@@ -9,6 +9,7 @@
 
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "storage/base/limits.h"
 
 // No input reaches RapidJSON's assertions, and a library must not abort if one did.
@@ -251,7 +252,8 @@ std::optional<int64_t> ParseJsonInt64(absl::string_view text) {
 std::optional<double> ParseJsonDouble(absl::string_view text) {
   // Keeps out "inf", "nan" and hexadecimal digits, which from_chars knows and JSON
   // does not.
-  const absl::string_view digits = text.substr(text.substr(0, 1) == "-");
+  absl::string_view digits = text;
+  absl::ConsumePrefix(&digits, "-");
   if (digits.empty() || digits[0] < '0' || digits[0] > '9' ||
       digits.find_first_of("xX") != absl::string_view::npos) {
     return std::nullopt;
