@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes what the model computes on the way into a safetensors file, for comparison
+// with a reference.
+
+#ifndef LOWMEM_ENGINE_GENERATE_TRACE_H_
+#define LOWMEM_ENGINE_GENERATE_TRACE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/generate/engine_state.h"
+
+namespace lowmem {
+
+// Runs `ids` as one sequence and writes these F32 tensors to `out_path`:
+//   hidden.0                 [num_tokens, dim]  after the embedding
+//   hidden.1 .. hidden.N     [num_tokens, dim]  after each of N layers
+//   hidden.norm              [num_tokens, dim]  after the final norm
+//   logits                   [num_tokens, vocab_size]
+// The file appears when it is complete.
+//
+// A file is written front to back, but a prompt of several chunks gives the rows of
+// all tensors chunk by chunk. So the sequence is run several times then, each time
+// for as many tensors as fit 32 MiB, or one where the budget has no room for that.
+// Memory: those 32 MiB, charged to the engine's budget; keys and values.
+// Errors: kInvalidArgument for no ids, or one outside the vocabulary; kOutOfRange
+// beyond the context; kCancelled; kUnavailable when the file cannot be written.
+absl::Status WriteTrace(EngineState& engine, absl::Span<const int32_t> ids,
+                        const std::string& out_path,
+                        const std::atomic<bool>* cancel);
+
+}  // namespace lowmem
+
+#endif  // LOWMEM_ENGINE_GENERATE_TRACE_H_
