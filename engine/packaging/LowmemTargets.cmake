@@ -30,10 +30,12 @@ function(lowmem_library)
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endfunction()
 
-# lowmem_test(NAME <name> SRCS ... DEPS ... [LABELS ...] [TIMEOUT s]): one ctest.
+# lowmem_test(NAME <name> SRCS ... DEPS ... [LABELS ...] [TIMEOUT s] [CASES ...]): one
+# ctest, or one for each of CASES (names of parameters), so that a case which skips
+# itself is counted as skipped and the others as passed.
 # Tests find their data through LOWMEM_TESTDATA_DIR.
 function(lowmem_test)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SRCS;DEPS;LABELS;CASES" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SRCS})
   target_link_libraries(${ARG_NAME} PRIVATE lowmem_options ${ARG_DEPS}
     GTest::gmock GTest::gtest GTest::gtest_main)
@@ -43,14 +45,27 @@ function(lowmem_test)
     LOWMEM_BINARY_DIR="${PROJECT_BINARY_DIR}")
   set_target_properties(${ARG_NAME} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
-  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  set_tests_properties(${ARG_NAME} PROPERTIES
+  if(ARG_CASES)
+    set(test_names)
+    foreach(case ${ARG_CASES})
+      add_test(NAME ${ARG_NAME}.${case}
+        COMMAND ${ARG_NAME} --gtest_filter=*/${case})
+      list(APPEND test_names ${ARG_NAME}.${case})
+    endforeach()
+    set_tests_properties(${test_names} PROPERTIES
+      SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]"
+      FAIL_REGULAR_EXPRESSION "Running 0 tests")
+  else()
+    add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
+    set(test_names ${ARG_NAME})
+  endif()
+  set_tests_properties(${test_names} PROPERTIES
     LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
 endfunction()
 
