@@ -30,37 +30,41 @@ enum class FileKind { kSafetensors, kIndex, kGguf };
 // magic where the name says nothing (a blob of the cache).
 absl::StatusOr<FileKind> KindOfFile(const RandomAccessFile& file) {
   const std::string& path = file.path();
-  if (absl::EndsWithIgnoreCase(path, ".safetensors")) return FileKind::kSafetensors;
+  if (absl::EndsWithIgnoreCase(path, ".safetensors"))
+    return FileKind::kSafetensors;
   if (absl::EndsWithIgnoreCase(path, ".gguf")) return FileKind::kGguf;
   if (absl::EndsWithIgnoreCase(path, ".json")) return FileKind::kIndex;
   std::array<uint8_t, 4> magic = {};
   if (file.size_bytes() >= magic.size()) {
     LOWMEM_RETURN_IF_ERROR(file.Read(0, absl::MakeSpan(magic)));
   }
-  if (std::memcmp(magic.data(), "GGUF", magic.size()) == 0) return FileKind::kGguf;
-  return absl::UnimplementedError(absl::StrCat(
-      PrintablePath(path),
-      ": not a kind of checkpoint that is read; expected a .safetensors or .gguf "
-      "file, an index (.json) or a folder"));
+  if (std::memcmp(magic.data(), "GGUF", magic.size()) == 0)
+    return FileKind::kGguf;
+  return absl::UnimplementedError(
+      absl::StrCat(PrintablePath(path),
+                   ": not a kind of checkpoint that is read; expected a "
+                   ".safetensors or .gguf "
+                   "file, an index (.json) or a folder"));
 }
 
 absl::Status NoWeights(const Folder& folder) {
   const std::string shown = PrintablePath(folder.path());
   for (const absl::string_view name : kPickleNames) {
     if (folder.Has(std::string(name))) {
-      return absl::UnimplementedError(absl::StrCat(
-          shown, ": the weights are in ", name,
-          ", a format that is not read; expected ", kSingleName, " or ", kIndexName));
+      return absl::UnimplementedError(
+          absl::StrCat(shown, ": the weights are in ", name,
+                       ", a format that is not read; expected ", kSingleName,
+                       " or ", kIndexName));
     }
   }
-  return absl::NotFoundError(absl::StrCat(
-      shown, ": no weights in this folder; expected ", kSingleName, " or ",
-      kIndexName, ", or name a .gguf file"));
+  return absl::NotFoundError(
+      absl::StrCat(shown, ": no weights in this folder; expected ", kSingleName,
+                   " or ", kIndexName, ", or name a .gguf file"));
 }
 
-// A tensor of shard `shard_idx` is where the index says. One that the index does
-// not list is taken as well: transformers and vLLM load every tensor of the shards
-// that an index names.
+// A tensor of shard `shard_idx` is where the index says. One that the index
+// does not list is taken as well: transformers and vLLM load every tensor of
+// the shards that an index names.
 absl::Status CheckListed(const ShardIndex& index, const TensorInfo& tensor,
                          uint32_t shard_idx, absl::string_view shard_path) {
   const auto listed = index.shard_by_tensor.find(tensor.name);
@@ -74,7 +78,8 @@ absl::Status CheckListed(const ShardIndex& index, const TensorInfo& tensor,
 }
 
 // Every tensor of the index was found; its shard was proved when it was.
-absl::Status CheckComplete(const ShardIndex& index, const Checkpoint& checkpoint,
+absl::Status CheckComplete(const ShardIndex& index,
+                           const Checkpoint& checkpoint,
                            absl::string_view index_path) {
   uint64_t num_absent = 0;
   const std::pair<const std::string, uint32_t>* first = nullptr;
@@ -89,12 +94,14 @@ absl::Status CheckComplete(const ShardIndex& index, const Checkpoint& checkpoint
       PrintablePath(index_path), ": tensor ", Printable(first->first),
       ": listed but absent from its shard ",
       Printable(index.shard_names[first->second]),
-      num_absent == 1 ? "" : absl::StrCat("; ", num_absent, " tensors in all")));
+      num_absent == 1 ? ""
+                      : absl::StrCat("; ", num_absent, " tensors in all")));
 }
 
 }  // namespace
 
-absl::Status Checkpoint::AddSafetensors(std::unique_ptr<RandomAccessFile> file) {
+absl::Status Checkpoint::AddSafetensors(
+    std::unique_ptr<RandomAccessFile> file) {
   LOWMEM_ASSIGN_OR_RETURN(
       std::vector<TensorInfo> tensors,
       ReadSafetensorsHeader(*file, static_cast<uint32_t>(files_.size())));
@@ -111,10 +118,12 @@ absl::Status Checkpoint::AddSafetensors(std::unique_ptr<RandomAccessFile> file) 
 absl::Status Checkpoint::AddShards(const Folder& folder,
                                    const RandomAccessFile& index_file) {
   LOWMEM_ASSIGN_OR_RETURN(const ShardIndex index, ReadShardIndex(index_file));
-  // All files first: an absent one is named before headers are read for nothing.
+  // All files first: an absent one is named before headers are read for
+  // nothing.
   std::vector<std::unique_ptr<RandomAccessFile>> shards;
   for (const std::string& name : index.shard_names) {
-    absl::StatusOr<std::unique_ptr<RandomAccessFile>> shard = folder.OpenFile(name);
+    absl::StatusOr<std::unique_ptr<RandomAccessFile>> shard =
+        folder.OpenFile(name);
     if (absl::IsNotFound(shard.status())) {
       return absl::NotFoundError(absl::StrCat(
           PrintablePath(JoinPath(folder.path(), name)), ": no such file; ",
@@ -139,7 +148,8 @@ absl::Status Checkpoint::AddShards(const Folder& folder,
 absl::Status Checkpoint::AddGguf(std::unique_ptr<RandomAccessFile> file) {
   format_ = Format::kGguf;
   LOWMEM_ASSIGN_OR_RETURN(GgufHead head, ReadGgufHead(*file));
-  const std::optional<uint64_t> num_splits = head.metadata.GetUint("split.count");
+  const std::optional<uint64_t> num_splits =
+      head.metadata.GetUint("split.count");
   if (num_splits.value_or(0) > 1) {
     return absl::UnimplementedError(absl::StrCat(
         PrintablePath(path_), ": one of ", *num_splits,
@@ -161,7 +171,8 @@ absl::Status Checkpoint::BuildIndex() {
       return absl::DataLossError(absl::StrCat(
           PrintablePath(files_[tensor.file_idx]->path()), ": tensor ",
           Printable(tensor.name), ": stands in ",
-          PrintablePath(files_[tensors_[other->second].file_idx]->path()), " too"));
+          PrintablePath(files_[tensors_[other->second].file_idx]->path()),
+          " too"));
     }
     const std::optional<uint64_t> total =
         CheckedAdd(total_tensor_bytes_, tensor.size_bytes);
@@ -180,14 +191,17 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(
   checkpoint->path_ = path;
   if (IsFolder(path)) {
     checkpoint->folder_ = path;
-    LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<Folder> folder, OpenFolder(path));
+    LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<Folder> folder,
+                            OpenFolder(path));
     // The order in which transformers looks.
     if (folder->Has(std::string(kSingleName))) {
-      LOWMEM_ASSIGN_OR_RETURN(auto file, folder->OpenFile(std::string(kSingleName)));
+      LOWMEM_ASSIGN_OR_RETURN(auto file,
+                              folder->OpenFile(std::string(kSingleName)));
       LOWMEM_RETURN_IF_ERROR(checkpoint->AddSafetensors(std::move(file)));
       LOWMEM_RETURN_IF_ERROR(checkpoint->BuildIndex());
     } else if (folder->Has(std::string(kIndexName))) {
-      LOWMEM_ASSIGN_OR_RETURN(auto file, folder->OpenFile(std::string(kIndexName)));
+      LOWMEM_ASSIGN_OR_RETURN(auto file,
+                              folder->OpenFile(std::string(kIndexName)));
       LOWMEM_RETURN_IF_ERROR(checkpoint->AddShards(*folder, *file));
     } else {
       return NoWeights(*folder);
@@ -196,8 +210,8 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(
   }
   LOWMEM_ASSIGN_OR_RETURN(auto file, OpenFile(path));
   LOWMEM_ASSIGN_OR_RETURN(const FileKind kind, KindOfFile(*file));
-  // Not the folder of what a link leads to: the cache's blobs lie elsewhere than
-  // the configuration.
+  // Not the folder of what a link leads to: the cache's blobs lie elsewhere
+  // than the configuration.
   if (kind != FileKind::kGguf) checkpoint->folder_ = FolderOfPath(path);
   switch (kind) {
     case FileKind::kGguf:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// WeightSource over one block of heap that holds the tensors in the file's dtype:
-// charged as a whole before the first byte is read, filled with pread, and the
-// page cache that reading leaves is given back behind it, since a container would
-// count the model twice.
+// WeightSource over one block of heap that holds the tensors in the file's
+// dtype: charged as a whole before the first byte is read, filled with pread,
+// and the page cache that reading leaves is given back behind it, since a
+// container would count the model twice.
 
 #include <algorithm>
 #include <limits>
@@ -24,8 +24,8 @@
 namespace lowmem {
 namespace {
 
-// One read: large enough for the disk's full speed, small enough that a cancelled
-// load ends within milliseconds.
+// One read: large enough for the disk's full speed, small enough that a
+// cancelled load ends within milliseconds.
 constexpr uint64_t kReadBytes = 8 * kMiB;
 // Of each tensor in the block: a cache line, and the widest vector load.
 constexpr uint64_t kTensorAlignmentBytes = 64;
@@ -44,12 +44,9 @@ class CopySource final : public WeightSource {
                     ProgressRef progress) {
     std::vector<TensorId> in_file_order(tensors.begin(), tensors.end());
     std::sort(in_file_order.begin(), in_file_order.end(),
-              [this](TensorId a, TensorId b) {
-                return Place(a) < Place(b);
-              });
-    in_file_order.erase(
-        std::unique(in_file_order.begin(), in_file_order.end()),
-        in_file_order.end());
+              [this](TensorId a, TensorId b) { return Place(a) < Place(b); });
+    in_file_order.erase(std::unique(in_file_order.begin(), in_file_order.end()),
+                        in_file_order.end());
     LOWMEM_RETURN_IF_ERROR(PlaceInBlock(in_file_order, account));
     return Fill(in_file_order, progress);
   }
@@ -58,11 +55,13 @@ class CopySource final : public WeightSource {
                                       uint64_t max_rows) override {
     const TensorInfo& info = checkpoint_.tensors()[tensor];
     if (block_ofs_[tensor] == kNotLoaded) {
-      return absl::InternalError(absl::StrCat(
-          "tensor ", Printable(info.name), ": used but not among those loaded"));
+      return absl::InternalError(
+          absl::StrCat("tensor ", Printable(info.name),
+                       ": used but not among those loaded"));
     }
     return WeightLease(
-        this, 0, block_.data() + block_ofs_[tensor] + row_begin * info.row_bytes(),
+        this, 0,
+        block_.data() + block_ofs_[tensor] + row_begin * info.row_bytes(),
         row_begin, std::min(max_rows, info.num_rows() - row_begin));
   }
 
@@ -84,24 +83,28 @@ class CopySource final : public WeightSource {
     for (const TensorId id : tensors) {
       const uint64_t size_bytes = checkpoint_.tensors()[id].size_bytes;
       block_ofs_[id] = block_bytes;
-      // Ranges of real files: the sum stays far below 2^64 unless files are sparse.
+      // Ranges of real files: the sum stays far below 2^64 unless files are
+      // sparse.
       const std::optional<uint64_t> padded =
           CheckedRoundUp(size_bytes, kTensorAlignmentBytes);
       const std::optional<uint64_t> sum =
           padded.has_value() ? CheckedAdd(block_bytes, *padded) : std::nullopt;
       if (!sum.has_value()) {
-        return absl::ResourceExhaustedError(absl::StrCat(
-            PrintablePath(checkpoint_.path()), ": the weights exceed 2^64 bytes"));
+        return absl::ResourceExhaustedError(
+            absl::StrCat(PrintablePath(checkpoint_.path()),
+                         ": the weights exceed 2^64 bytes"));
       }
       block_bytes = *sum;
       weight_bytes_ += size_bytes;
     }
-    LOWMEM_ASSIGN_OR_RETURN(block_, AlignedBuffer::Allocate(block_bytes, account));
+    LOWMEM_ASSIGN_OR_RETURN(block_,
+                            AlignedBuffer::Allocate(block_bytes, account));
     AdviseHugePages(block_.data(), block_.size_bytes());
     return absl::OkStatus();
   }
 
-  absl::Status Fill(const std::vector<TensorId>& tensors, ProgressRef progress) {
+  absl::Status Fill(const std::vector<TensorId>& tensors,
+                    ProgressRef progress) {
     uint64_t done_bytes = 0;
     for (size_t i = 0; i < tensors.size(); ++i) {
       const TensorInfo& info = checkpoint_.tensors()[tensors[i]];
@@ -109,7 +112,8 @@ class CopySource final : public WeightSource {
       uint8_t* const to = block_.data() + block_ofs_[tensors[i]];
       for (uint64_t ofs = 0; ofs < info.size_bytes;) {
         const uint64_t count = std::min(kReadBytes, info.size_bytes - ofs);
-        LOWMEM_RETURN_IF_ERROR(file.Read(info.file_ofs + ofs, {to + ofs, count}));
+        LOWMEM_RETURN_IF_ERROR(
+            file.Read(info.file_ofs + ofs, {to + ofs, count}));
         file.DropCache(info.file_ofs + ofs, count);
         ofs += count;
         done_bytes += count;

@@ -42,9 +42,9 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path,
   LOWMEM_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file,
                           OpenFile(path));
   if (file->size_bytes() > max_bytes) {
-    return absl::DataLossError(
-        absl::StrCat(PrintablePath(path), ": the file is too long; expected at most ",
-                     max_bytes, " bytes, got ", file->size_bytes()));
+    return absl::DataLossError(absl::StrCat(
+        PrintablePath(path), ": the file is too long; expected at most ",
+        max_bytes, " bytes, got ", file->size_bytes()));
   }
   std::string text(static_cast<size_t>(file->size_bytes()), '\0');
   LOWMEM_RETURN_IF_ERROR(file->Read(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder that is opened once; files are opened beneath it, so that a rename of
-// the folder in between cannot mix two models. And a folder that is written as a
-// whole.
+// A folder that is opened once; files are opened beneath it, so that a rename
+// of the folder in between cannot mix two models. And a folder that is written
+// as a whole.
 
 #ifndef LOWMEM_STORAGE_FOLDER_H_
 #define LOWMEM_STORAGE_FOLDER_H_
@@ -23,8 +23,8 @@ class Folder {
   // As the user named it.
   virtual const std::string& path() const = 0;
   // Opens a regular file in it, as lowmem::OpenFile does. Symbolic links are
-  // followed wherever they lead: Hugging Face's cache is made of them. `name` is
-  // trusted to be relative and without "..".
+  // followed wherever they lead: Hugging Face's cache is made of them. `name`
+  // is trusted to be relative and without "..".
   virtual absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenFile(
       const std::string& name) const = 0;
   // Whether something stands under `name`; a dangling link does not.

@@ -37,7 +37,8 @@ class MmapSource final : public WeightSource {
                                       uint64_t max_rows) override {
     const TensorInfo& info = checkpoint_.tensors()[tensor];
     if (check_is_due_[info.file_idx]) {
-      LOWMEM_RETURN_IF_ERROR(checkpoint_.files()[info.file_idx]->CheckUnchanged());
+      LOWMEM_RETURN_IF_ERROR(
+          checkpoint_.files()[info.file_idx]->CheckUnchanged());
       check_is_due_[info.file_idx] = false;
     }
     const uint8_t* data = mappings_[info.file_idx]->bytes().data() +
@@ -50,8 +51,8 @@ class MmapSource final : public WeightSource {
     GatherRanges(step);
     for (const ByteRange& range : ranges_) {
       mappings_[range.file_idx]->Prefetch(range.begin, range.end - range.begin);
-      // One look at the file per step: what is mapped cannot fail politely, so a
-      // file that was written over is noticed before more of it is used.
+      // One look at the file per step: what is mapped cannot fail politely, so
+      // a file that was written over is noticed before more of it is used.
       check_is_due_[range.file_idx] = true;
     }
   }
@@ -72,17 +73,21 @@ class MmapSource final : public WeightSource {
     ranges_.clear();
     for (const TensorId id : step.tensors) {
       const TensorInfo& info = checkpoint_.tensors()[id];
-      ranges_.push_back({info.file_idx, info.file_ofs, info.file_ofs + info.size_bytes});
+      ranges_.push_back(
+          {info.file_idx, info.file_ofs, info.file_ofs + info.size_bytes});
     }
     std::sort(ranges_.begin(), ranges_.end(),
               [](const ByteRange& a, const ByteRange& b) {
-                return std::pair(a.file_idx, a.begin) < std::pair(b.file_idx, b.begin);
+                return std::pair(a.file_idx, a.begin) <
+                       std::pair(b.file_idx, b.begin);
               });
     size_t num_merged = 0;
     for (const ByteRange& range : ranges_) {
-      if (num_merged > 0 && ranges_[num_merged - 1].file_idx == range.file_idx &&
+      if (num_merged > 0 &&
+          ranges_[num_merged - 1].file_idx == range.file_idx &&
           range.begin <= ranges_[num_merged - 1].end + kMergeGapBytes) {
-        ranges_[num_merged - 1].end = std::max(ranges_[num_merged - 1].end, range.end);
+        ranges_[num_merged - 1].end =
+            std::max(ranges_[num_merged - 1].end, range.end);
       } else {
         ranges_[num_merged++] = range;
       }

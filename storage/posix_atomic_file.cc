@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AtomicFile: bytes go to ".NAME.XXXXXXXX.tmp" in the same folder, which takes the
-// name only when it is complete and on the disk.
+// AtomicFile: bytes go to ".NAME.XXXXXXXX.tmp" in the same folder, which takes
+// the name only when it is complete and on the disk.
 #define _FILE_OFFSET_BITS 64
 
 #include <errno.h>
@@ -27,8 +27,9 @@ namespace {
 
 // Small appends (a JSON text piece by piece) are gathered.
 constexpr size_t kBufferBytes = 64 * kKiB;
-// A model's file is far larger than a container may hold as page cache: this much
-// is handed to the disk while the piece before it is waited for and forgotten.
+// A model's file is far larger than a container may hold as page cache: this
+// much is handed to the disk while the piece before it is waited for and
+// forgotten.
 constexpr uint64_t kWriteBehindBytes = 16 * kMiB;
 
 class PosixAtomicFile final : public AtomicFile {
@@ -73,8 +74,8 @@ class PosixAtomicFile final : public AtomicFile {
   }
 
  private:
-  // The first failure is also every later answer: what follows a lost piece must
-  // not become a file.
+  // The first failure is also every later answer: what follows a lost piece
+  // must not become a file.
   absl::Status Fail(absl::string_view what) {
     status_ = ErrnoStatus(errno, path_, what);
     return status_;
@@ -142,8 +143,8 @@ absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
     return absl::InvalidArgumentError(
         absl::StrCat(PrintablePath(path), ": not the name of a file to write"));
   }
-  UniqueFd folder(open(FolderOfPath(path).c_str(),
-                       O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd folder(
+      open(FolderOfPath(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.is_open()) {
     return ErrnoStatus(errno, path, "cannot open the folder");
   }

@@ -11,19 +11,29 @@
 namespace lowmem {
 namespace {
 
-// strerror is not thread-safe, and the message of a full disk should say what to
-// do about it.
+// strerror is not thread-safe, and the message of a full disk should say what
+// to do about it.
 std::string Reason(int error) {
   switch (error) {
-    case ENOSPC: return "no space left on the disk; free some or choose another folder";
-    case EDQUOT: return "the disk quota is used up; free some space or choose another folder";
-    case EACCES: return "permission denied";
-    case EPERM: return "operation not permitted";
-    case EROFS: return "the file system is read-only";
-    case EIO: return "input/output error of the disk";
-    case EMFILE: return "too many open files";
-    case EISDIR: return "is a folder";
-    default: break;
+    case ENOSPC:
+      return "no space left on the disk; free some or choose another folder";
+    case EDQUOT:
+      return "the disk quota is used up; free some space or choose another "
+             "folder";
+    case EACCES:
+      return "permission denied";
+    case EPERM:
+      return "operation not permitted";
+    case EROFS:
+      return "the file system is read-only";
+    case EIO:
+      return "input/output error of the disk";
+    case EMFILE:
+      return "too many open files";
+    case EISDIR:
+      return "is a folder";
+    default:
+      break;
   }
   char text[128];
   // GNU's strerror_r may return a constant instead of filling `text`.
@@ -53,8 +63,8 @@ absl::Status ErrnoStatus(int error, absl::string_view path,
       return absl::NotFoundError(
           absl::StrCat(shown, ": ", what, ": no such file or folder"));
     case ENOMEM:
-      return absl::ResourceExhaustedError(
-          absl::StrCat(shown, ": ", what, ": not enough memory or address space"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          shown, ": ", what, ": not enough memory or address space"));
     default:
       return absl::UnavailableError(
           absl::StrCat(shown, ": ", what, ": ", Reason(error)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file descriptor with an owner, and errno as a status. For the posix_* sources
-// only.
+// A file descriptor with an owner, and errno as a status. For the posix_*
+// sources only.
 
 #ifndef LOWMEM_STORAGE_POSIX_FD_H_
 #define LOWMEM_STORAGE_POSIX_FD_H_
@@ -30,8 +30,8 @@ class UniqueFd {
 };
 
 // `path: what: reason`. kNotFound where nothing stands under the name;
-// kResourceExhausted where memory or address space is short; kUnavailable for the
-// rest, a full disk and absent rights among them.
+// kResourceExhausted where memory or address space is short; kUnavailable for
+// the rest, a full disk and absent rights among them.
 absl::Status ErrnoStatus(int error, absl::string_view path,
                          absl::string_view what);
 

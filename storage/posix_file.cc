@@ -62,13 +62,13 @@ class PosixFile final : public RandomAccessFile {
 
   absl::Status Read(uint64_t offset, absl::Span<uint8_t> out) const override {
     constexpr uint64_t kMaxOffset = std::numeric_limits<off_t>::max();
-    if (!RangeFits(offset, out.size(), kMaxOffset)) return TooShort(offset, out);
+    if (!RangeFits(offset, out.size(), kMaxOffset))
+      return TooShort(offset, out);
     size_t done = 0;
     while (done < out.size()) {
-      const ssize_t got =
-          pread(fd_->get(), out.data() + done,
-                std::min(out.size() - done, kMaxReadBytes),
-                static_cast<off_t>(offset + done));
+      const ssize_t got = pread(fd_->get(), out.data() + done,
+                                std::min(out.size() - done, kMaxReadBytes),
+                                static_cast<off_t>(offset + done));
       if (got > 0) {
         done += static_cast<size_t>(got);
       } else if (got == 0) {
@@ -104,9 +104,10 @@ class PosixFile final : public RandomAccessFile {
       return ErrnoStatus(errno, path_, "cannot look at the file");
     }
     if (now.st_size != opened_.st_size) {
-      return absl::UnavailableError(absl::StrCat(
-          PrintablePath(path_), ": the file changed while it was in use; expected ",
-          opened_.st_size, " bytes, got ", now.st_size));
+      return absl::UnavailableError(
+          absl::StrCat(PrintablePath(path_),
+                       ": the file changed while it was in use; expected ",
+                       opened_.st_size, " bytes, got ", now.st_size));
     }
     if (!SameTime(now.st_mtim, opened_.st_mtim) ||
         !SameTime(now.st_ctim, opened_.st_ctim)) {
@@ -121,8 +122,8 @@ class PosixFile final : public RandomAccessFile {
  private:
   absl::Status TooShort(uint64_t offset, absl::Span<uint8_t> out) const {
     return absl::UnavailableError(absl::StrCat(
-        PrintablePath(path_), ": the file became shorter; expected ", out.size(),
-        " bytes at offset ", offset));
+        PrintablePath(path_), ": the file became shorter; expected ",
+        out.size(), " bytes at offset ", offset));
   }
 
   const std::shared_ptr<const UniqueFd> fd_;  // shared with mappings
@@ -139,8 +140,9 @@ absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenBeneath(
   if (!fd.is_open()) {
     // What a socket, or a device without a driver, answers.
     if (errno == ENXIO || errno == ENODEV) {
-      return absl::DataLossError(absl::StrCat(
-          PrintablePath(path), ": not a regular file; it is a socket or a device"));
+      return absl::DataLossError(
+          absl::StrCat(PrintablePath(path),
+                       ": not a regular file; it is a socket or a device"));
     }
     return ErrnoStatus(errno, path, "cannot open");
   }
@@ -149,8 +151,9 @@ absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenBeneath(
     return ErrnoStatus(errno, path, "cannot look at the file");
   }
   if (!S_ISREG(info.st_mode)) {
-    return absl::DataLossError(absl::StrCat(
-        PrintablePath(path), ": not a regular file; it is ", KindOf(info.st_mode)));
+    return absl::DataLossError(absl::StrCat(PrintablePath(path),
+                                            ": not a regular file; it is ",
+                                            KindOf(info.st_mode)));
   }
   return std::make_unique<PosixFile>(std::move(fd), path, info);
 }

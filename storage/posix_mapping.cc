@@ -23,7 +23,8 @@ namespace {
 constexpr uint64_t kCountWindowBytes = 256 * kMiB;
 
 uint64_t PageBytes() {
-  static const uint64_t page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  static const uint64_t page_bytes =
+      static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   return page_bytes;
 }
 

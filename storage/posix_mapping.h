@@ -23,8 +23,8 @@ absl::StatusOr<std::unique_ptr<FileMapping>> MapFile(
     std::shared_ptr<const UniqueFd> fd, uint64_t size_bytes,
     const std::string& path);
 
-// Bytes of the file's first `size_bytes` that the page cache holds; nullopt where
-// the kernel does not tell (it answers only who may write the file).
+// Bytes of the file's first `size_bytes` that the page cache holds; nullopt
+// where the kernel does not tell (it answers only who may write the file).
 std::optional<uint64_t> CountCachedBytes(const UniqueFd& fd,
                                          uint64_t size_bytes);
 

@@ -13,7 +13,8 @@
 namespace lowmem {
 namespace {
 
-// Uniqueness is the file system's (O_EXCL, mkdir); this only makes clashes rare.
+// Uniqueness is the file system's (O_EXCL, mkdir); this only makes clashes
+// rare.
 uint32_t NextSuffix() {
   static std::atomic<uint32_t> counter{0};
   struct timespec now;
@@ -25,7 +26,8 @@ uint32_t NextSuffix() {
 
 }  // namespace
 
-int CreateUnderTemporaryName(absl::string_view name, std::string* temporary_name,
+int CreateUnderTemporaryName(absl::string_view name,
+                             std::string* temporary_name,
                              absl::FunctionRef<bool(const char*)> create) {
   constexpr int kMaxTries = 100;
   // A name may have 255 bytes; what is added takes 14.

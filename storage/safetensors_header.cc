@@ -25,10 +25,15 @@ absl::Status SafetensorsHeaderHandler::Malformed(absl::string_view field,
                                                  absl::string_view expected,
                                                  Event event,
                                                  absl::string_view text) const {
-  static constexpr absl::string_view kNames[] = {
-      "an object", "a key", "the end of the object", "a list",
-      "the end of the list", "the string ", "the number ", "a truth value",
-      "null"};
+  static constexpr absl::string_view kNames[] = {"an object",
+                                                 "a key",
+                                                 "the end of the object",
+                                                 "a list",
+                                                 "the end of the list",
+                                                 "the string ",
+                                                 "the number ",
+                                                 "a truth value",
+                                                 "null"};
   const bool has_text = event == Event::kString || event == Event::kNumber;
   return absl::DataLossError(absl::StrCat(
       field, " is malformed; expected ", expected, ", got ",
@@ -81,7 +86,8 @@ absl::Status SafetensorsHeaderHandler::OnTopKey(Event event,
     return absl::OkStatus();
   }
   if (text == kMetadataName) {
-    if (has_metadata_) return absl::DataLossError("__metadata__ stands there twice");
+    if (has_metadata_)
+      return absl::DataLossError("__metadata__ stands there twice");
     has_metadata_ = true;
     state_ = State::kMetadata;
     return absl::OkStatus();
@@ -207,8 +213,8 @@ absl::Status SafetensorsHeaderHandler::OnShape(Event event,
   const std::optional<uint64_t> product =
       CheckedMul(entry.num_elements, *dimension);
   if (!product.has_value()) {
-    return absl::DataLossError(absl::StrCat(
-        Where(), "the product of the shape overflows 64 bits"));
+    return absl::DataLossError(
+        absl::StrCat(Where(), "the product of the shape overflows 64 bits"));
   }
   entry.num_elements = *product;
   if (entry.shape.size() < limits::kTensorRank) {
@@ -226,8 +232,8 @@ absl::Status SafetensorsHeaderHandler::OnOffsets(Event event,
   SafetensorsEntry& entry = entries_.back();
   if (state_ == State::kOffsets) {
     if (event != Event::kArrayBegin) {
-      return Malformed(absl::StrCat(Where(), "data_offsets"), kOffsetsRule, event,
-                       text);
+      return Malformed(absl::StrCat(Where(), "data_offsets"), kOffsetsRule,
+                       event, text);
     }
     num_offsets_ = 0;
     state_ = State::kOffsetItem;
@@ -238,7 +244,8 @@ absl::Status SafetensorsHeaderHandler::OnOffsets(Event event,
     return absl::OkStatus();
   }
   std::optional<uint64_t> offset;
-  if (event == Event::kNumber && num_offsets_ < 2) offset = ParseJsonUint64(text);
+  if (event == Event::kNumber && num_offsets_ < 2)
+    offset = ParseJsonUint64(text);
   if (!offset.has_value()) {
     return Malformed(absl::StrCat(Where(), "data_offsets"), kOffsetsRule, event,
                      text);

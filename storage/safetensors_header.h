@@ -30,17 +30,23 @@ struct SafetensorsEntry {
   uint64_t end_ofs = 0;
 };
 
-// Gathers the entries while ParseJson runs. Messages say which tensor and field,
-// not which file.
+// Gathers the entries while ParseJson runs. Messages say which tensor and
+// field, not which file.
 class SafetensorsHeaderHandler final : public JsonHandler {
  public:
   absl::Status OnObjectBegin() override { return On(Event::kObjectBegin, ""); }
-  absl::Status OnKey(absl::string_view key) override { return On(Event::kKey, key); }
+  absl::Status OnKey(absl::string_view key) override {
+    return On(Event::kKey, key);
+  }
   absl::Status OnObjectEnd() override { return On(Event::kObjectEnd, ""); }
   absl::Status OnArrayBegin() override { return On(Event::kArrayBegin, ""); }
   absl::Status OnArrayEnd() override { return On(Event::kArrayEnd, ""); }
-  absl::Status OnString(absl::string_view value) override { return On(Event::kString, value); }
-  absl::Status OnNumber(absl::string_view text) override { return On(Event::kNumber, text); }
+  absl::Status OnString(absl::string_view value) override {
+    return On(Event::kString, value);
+  }
+  absl::Status OnNumber(absl::string_view text) override {
+    return On(Event::kNumber, text);
+  }
   absl::Status OnBool(bool) override { return On(Event::kBool, ""); }
   absl::Status OnNull() override { return On(Event::kNull, ""); }
 
@@ -49,21 +55,31 @@ class SafetensorsHeaderHandler final : public JsonHandler {
 
  private:
   enum class Event : uint8_t {
-    kObjectBegin, kKey, kObjectEnd, kArrayBegin, kArrayEnd, kString, kNumber,
-    kBool, kNull,
+    kObjectBegin,
+    kKey,
+    kObjectEnd,
+    kArrayBegin,
+    kArrayEnd,
+    kString,
+    kNumber,
+    kBool,
+    kNull,
   };
   // What is expected next.
   enum class State : uint8_t {
-    kDocument,        // the object of all entries
-    kTopKey,          // a tensor's name, __metadata__ or the end
-    kMetadata,        // an object or null
-    kMetadataKey, kMetadataValue,
-    kEntry,           // a tensor's object
-    kField,           // a field's name or the end of the entry
+    kDocument,  // the object of all entries
+    kTopKey,    // a tensor's name, __metadata__ or the end
+    kMetadata,  // an object or null
+    kMetadataKey,
+    kMetadataValue,
+    kEntry,  // a tensor's object
+    kField,  // a field's name or the end of the entry
     kDtype,
-    kShape, kShapeItem,
-    kOffsets, kOffsetItem,
-    kIgnored,         // inside the value of an unknown field
+    kShape,
+    kShapeItem,
+    kOffsets,
+    kOffsetItem,
+    kIgnored,  // inside the value of an unknown field
     kEnd,
   };
 

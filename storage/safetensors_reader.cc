@@ -35,9 +35,9 @@ absl::StatusOr<uint64_t> ReadHeaderLength(const RandomAccessFile& file) {
     length |= uint64_t{bytes[i]} << (8 * i);
   }
   if (length > limits::kSafetensorsHeaderBytes) {
-    return absl::DataLossError(absl::StrCat(
-        "the header is too long; expected at most ",
-        limits::kSafetensorsHeaderBytes, " bytes, got ", length));
+    return absl::DataLossError(
+        absl::StrCat("the header is too long; expected at most ",
+                     limits::kSafetensorsHeaderBytes, " bytes, got ", length));
   }
   if (length > file.size_bytes() - kLengthBytes) {
     return absl::DataLossError(absl::StrCat(
@@ -66,8 +66,8 @@ absl::StatusOr<uint64_t> EntryBytes(const SafetensorsEntry& entry) {
   return *bits / 8;
 }
 
-// The one proof: sorted by offset, the entries cover the data from its first byte
-// to its last, each with exactly the bytes of its shape, no name twice.
+// The one proof: sorted by offset, the entries cover the data from its first
+// byte to its last, each with exactly the bytes of its shape, no name twice.
 absl::Status Validate(const std::vector<SafetensorsEntry>& entries,
                       uint64_t data_bytes) {
   absl::flat_hash_set<absl::string_view> names;
@@ -77,12 +77,13 @@ absl::Status Validate(const std::vector<SafetensorsEntry>& entries,
     const std::string where =
         absl::StrCat("tensor ", Printable(entry.name), ": ");
     if (!names.insert(entry.name).second) {
-      return absl::DataLossError(absl::StrCat(where, "the name stands there twice"));
+      return absl::DataLossError(
+          absl::StrCat(where, "the name stands there twice"));
     }
     if (entry.end_ofs < entry.begin_ofs) {
-      return absl::DataLossError(absl::StrCat(
-          where, "data_offsets end before they begin; got [", entry.begin_ofs,
-          ", ", entry.end_ofs, "]"));
+      return absl::DataLossError(
+          absl::StrCat(where, "data_offsets end before they begin; got [",
+                       entry.begin_ofs, ", ", entry.end_ofs, "]"));
     }
     if (entry.begin_ofs != covered_bytes) {
       return absl::DataLossError(absl::StrCat(
@@ -99,8 +100,8 @@ absl::Status Validate(const std::vector<SafetensorsEntry>& entries,
     }
     if (entry.end_ofs - entry.begin_ofs != *size_bytes) {
       return absl::DataLossError(absl::StrCat(
-          where, "data_offsets do not fit dtype and shape; expected ", *size_bytes,
-          " bytes, got ", entry.end_ofs - entry.begin_ofs));
+          where, "data_offsets do not fit dtype and shape; expected ",
+          *size_bytes, " bytes, got ", entry.end_ofs - entry.begin_ofs));
     }
     if (entry.end_ofs > data_bytes) {
       return absl::DataLossError(absl::StrCat(
@@ -110,9 +111,9 @@ absl::Status Validate(const std::vector<SafetensorsEntry>& entries,
     covered_bytes = entry.end_ofs;
   }
   if (covered_bytes != data_bytes) {
-    return absl::DataLossError(absl::StrCat(
-        "bytes follow the last tensor; expected ", covered_bytes,
-        " after the header, got ", data_bytes));
+    return absl::DataLossError(
+        absl::StrCat("bytes follow the last tensor; expected ", covered_bytes,
+                     " after the header, got ", data_bytes));
   }
   return absl::OkStatus();
 }

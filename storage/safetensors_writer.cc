@@ -15,15 +15,14 @@
 namespace lowmem {
 namespace {
 
-// The data begin at a multiple of this, so that a mapping of the file has aligned
-// float32 rows; the reference writer does the same.
+// The data begin at a multiple of this, so that a mapping of the file has
+// aligned float32 rows; the reference writer does the same.
 constexpr size_t kHeaderAlignmentBytes = 8;
 
 absl::Status Refuse(const std::string& path, const TensorSpec& tensor,
                     absl::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(PrintablePath(path), ": tensor ", Printable(tensor.name), ": ",
-                   what));
+  return absl::InvalidArgumentError(absl::StrCat(
+      PrintablePath(path), ": tensor ", Printable(tensor.name), ": ", what));
 }
 
 struct Header {
@@ -49,13 +48,17 @@ absl::StatusOr<Header> MakeHeader(const std::string& path,
     }
     const absl::string_view dtype = TraitsOf(tensor.dtype).name;
     if (DTypeFromSafetensors(dtype) != tensor.dtype) {
-      return Refuse(path, tensor, absl::StrCat("safetensors has no dtype ", dtype));
+      return Refuse(path, tensor,
+                    absl::StrCat("safetensors has no dtype ", dtype));
     }
     const std::optional<uint64_t> size_bytes = TensorBytes(tensor);
     const std::optional<uint64_t> end_ofs =
         size_bytes.has_value() ? CheckedAdd(header.data_bytes, *size_bytes)
                                : std::nullopt;
-    if (!end_ofs.has_value()) return Refuse(path, tensor, "the size overflows");
+    if (!end_ofs.has_value()) {
+      return Refuse(path, tensor,
+                    "the size overflows or is no whole number of bytes");
+    }
     json.Key(tensor.name).BeginObject().Key("dtype").String(dtype);
     json.Key("shape").BeginArray();
     for (const uint64_t dimension : tensor.shape) json.Uint(dimension);
@@ -91,8 +94,10 @@ std::optional<uint64_t> TensorBytes(const TensorSpec& tensor) {
 absl::StatusOr<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Create(
     const std::string& path, const std::vector<TensorSpec>& tensors,
     const Metadata& metadata) {
-  LOWMEM_ASSIGN_OR_RETURN(const Header header, MakeHeader(path, tensors, metadata));
-  LOWMEM_ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
+  LOWMEM_ASSIGN_OR_RETURN(const Header header,
+                          MakeHeader(path, tensors, metadata));
+  LOWMEM_ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file,
+                          AtomicFile::Create(path));
   std::array<uint8_t, 8> length;
   for (size_t i = 0; i < length.size(); ++i) {
     length[i] = static_cast<uint8_t>(uint64_t{header.json.size()} >> (8 * i));

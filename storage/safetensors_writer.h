@@ -39,11 +39,10 @@ class SafetensorsWriter {
   // transformers refuses a file whose metadata does not name its framework.
   static Metadata TransformersMetadata() { return {{"format", "pt"}}; }
 
-  // Data lie in the order of `tensors`; the header is padded so that they begin at
-  // a multiple of 8.
-  // Errors: kInvalidArgument for a name that is there twice, a dtype that
-  // safetensors does not have, a size that overflows or a header over the format's
-  // limit; those of AtomicFile::Create.
+  // Data lie in the order of `tensors`; the header is padded so that they begin
+  // at a multiple of 8. Errors: kInvalidArgument for a name that is there
+  // twice, a dtype that safetensors does not have, a size that overflows or a
+  // header over the format's limit; those of AtomicFile::Create.
   static absl::StatusOr<std::unique_ptr<SafetensorsWriter>> Create(
       const std::string& path, const std::vector<TensorSpec>& tensors,
       const Metadata& metadata);

@@ -29,7 +29,9 @@ class IndexHandler final : public JsonHandler {
   absl::Status OnObjectEnd() override { return Close(); }
   absl::Status OnArrayBegin() override { return Open(false); }
   absl::Status OnArrayEnd() override { return Close(); }
-  absl::Status OnNumber(absl::string_view) override { return OnOther("a number"); }
+  absl::Status OnNumber(absl::string_view) override {
+    return OnOther("a number");
+  }
   absl::Status OnBool(bool) override { return OnOther("a truth value"); }
   absl::Status OnNull() override { return OnOther("null"); }
 
@@ -51,7 +53,8 @@ class IndexHandler final : public JsonHandler {
     if (!IsSafeShardName(value)) {
       return absl::DataLossError(absl::StrCat(
           "tensor ", Printable(tensor_), ": the file name ", Printable(value),
-          " is not safe; expected a relative path to a .safetensors file in the "
+          " is not safe; expected a relative path to a .safetensors file in "
+          "the "
           "folder of the index"));
     }
     if (map_.size() == limits::kNumTensors) {
@@ -59,15 +62,15 @@ class IndexHandler final : public JsonHandler {
           "too many tensors; expected at most ", limits::kNumTensors));
     }
     // Numbered in order of appearance here, by name at the end.
-    const auto [shard, is_new] =
-        shards_.emplace(std::string(value), static_cast<uint32_t>(shards_.size()));
+    const auto [shard, is_new] = shards_.emplace(
+        std::string(value), static_cast<uint32_t>(shards_.size()));
     if (is_new && shards_.size() > limits::kNumShards) {
       return absl::DataLossError(absl::StrCat(
           "too many shards; expected at most ", limits::kNumShards));
     }
     if (!map_.emplace(tensor_, shard->second).second) {
-      return absl::DataLossError(absl::StrCat(
-          "tensor ", Printable(tensor_), ": the name stands there twice"));
+      return absl::DataLossError(absl::StrCat("tensor ", Printable(tensor_),
+                                              ": the name stands there twice"));
     }
     return absl::OkStatus();
   }
@@ -82,7 +85,8 @@ class IndexHandler final : public JsonHandler {
       index.shard_names.push_back(name);
     }
     index.shard_by_tensor = std::move(map_);
-    for (auto& [tensor, shard] : index.shard_by_tensor) shard = sorted_idx[shard];
+    for (auto& [tensor, shard] : index.shard_by_tensor)
+      shard = sorted_idx[shard];
     return index;
   }
 
@@ -90,7 +94,8 @@ class IndexHandler final : public JsonHandler {
   absl::Status Open(bool is_object) {
     if (depth_ == 0 && !is_object) return OnOther("a list");
     if (depth_ == 1 && in_weight_map_ && !is_object) return OnOther("a list");
-    if (depth_ == 2 && in_entries_) return OnOther(is_object ? "an object" : "a list");
+    if (depth_ == 2 && in_entries_)
+      return OnOther(is_object ? "an object" : "a list");
     ++depth_;
     return absl::OkStatus();
   }
@@ -129,7 +134,8 @@ class IndexHandler final : public JsonHandler {
 
 bool IsSafeShardName(absl::string_view name) {
   if (!absl::EndsWith(name, ".safetensors")) return false;
-  if (absl::StrContains(name, '\\') || absl::StrContains(name, '\0')) return false;
+  if (absl::StrContains(name, '\\') || absl::StrContains(name, '\0'))
+    return false;
   for (const absl::string_view component : absl::StrSplit(name, '/')) {
     // An empty component stands for a leading, trailing or doubled slash.
     if (component.empty() || component == "." || component == ".." ||
@@ -143,9 +149,9 @@ bool IsSafeShardName(absl::string_view name) {
 absl::StatusOr<ShardIndex> ReadShardIndex(const RandomAccessFile& file) {
   const std::string shown = PrintablePath(file.path());
   if (file.size_bytes() > limits::kShardIndexBytes) {
-    return absl::DataLossError(
-        absl::StrCat(shown, ": the index is too long; expected at most ",
-                     limits::kShardIndexBytes, " bytes, got ", file.size_bytes()));
+    return absl::DataLossError(absl::StrCat(
+        shown, ": the index is too long; expected at most ",
+        limits::kShardIndexBytes, " bytes, got ", file.size_bytes()));
   }
   const std::unique_ptr<ByteStream> stream =
       NewFileStream(file, 0, file.size_bytes());
@@ -157,7 +163,8 @@ absl::StatusOr<ShardIndex> ReadShardIndex(const RandomAccessFile& file) {
     if (index.ok()) return index;
     status = index.status();
   }
-  return absl::Status(status.code(), absl::StrCat(shown, ": ", status.message()));
+  return absl::Status(status.code(),
+                      absl::StrCat(shown, ": ", status.message()));
 }
 
 }  // namespace lowmem

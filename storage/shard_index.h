@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // model.safetensors.index.json: which file of a sharded checkpoint holds which
-// tensor. Names of files are proved to stay beneath the folder before anything is
-// opened; whether the shards agree is proved by Checkpoint.
+// tensor. Names of files are proved to stay beneath the folder before anything
+// is opened; whether the shards agree is proved by Checkpoint.
 
 #ifndef LOWMEM_STORAGE_SHARD_INDEX_H_
 #define LOWMEM_STORAGE_SHARD_INDEX_H_
