@@ -83,6 +83,24 @@ struct F16Weights {
   }
 };
 
+// The `count` < 16 columns from `col` on of each row, padded with zeros to a group.
+template <class W, size_t kNumRows>
+struct LastGroup {
+  LastGroup(const uint8_t* const (&all)[kNumRows], size_t col, size_t count) {
+    for (size_t r = 0; r < kNumRows; ++r) {
+      std::memset(bytes[r], 0, sizeof(bytes[r]));
+      std::memcpy(bytes[r], all[r] + col * W::kElementBytes,
+                  count * W::kElementBytes);
+      rows[r] = bytes[r];
+    }
+  }
+  LastGroup(const LastGroup&) = delete;
+  LastGroup& operator=(const LastGroup&) = delete;
+
+  uint8_t bytes[kNumRows][kNumLanes * W::kElementBytes];
+  const uint8_t* rows[kNumRows];
+};
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace lowmem

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot products of a few float rows with a few vectors, side by side. Compiled once per
+// Dot products of a few float rows with one vector, side by side. Compiled once per
 // target. Stages always in this order: whole groups of 16 columns, the padded last
 // group, the tree of sums.
 
@@ -22,64 +22,47 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-// acc[r][t] += 16 columns of row r times 16 of token t, by fused multiply-add.
-template <class W, size_t kNumRows, size_t kNumTokens>
+// One row's sum is a chain of additions with a latency of 4 cycles, so rows are taken
+// several at a time: as many as leave registers for the weights.
+inline constexpr size_t kRowsAtOnce = kNumVecs <= 2 ? 4 : kNumVecs <= 4 ? 2 : 1;
+
+// acc[r] += 16 columns of row r times x[0, 16), by fused multiply-add.
+template <class W, size_t kNumRows>
 HWY_INLINE void AddGroup(const uint8_t* const (&rows)[kNumRows], size_t ofs,
-                         const float* x, size_t x_stride,
-                         Lanes (&acc)[kNumRows][kNumTokens]) {
+                         const float* x, Lanes (&acc)[kNumRows]) {
   LOWMEM_UNROLL
   for (size_t v = 0; v < kNumVecs; ++v) {
-    FloatVec w[kNumRows];
+    const FloatVec xv = hn::LoadU(FloatTag(), x + v * kVecLanes);
     LOWMEM_UNROLL
     for (size_t r = 0; r < kNumRows; ++r) {
-      w[r] = W::Load(rows[r] + ofs + v * kVecLanes * W::kElementBytes);
-    }
-    LOWMEM_UNROLL
-    for (size_t t = 0; t < kNumTokens; ++t) {
-      const FloatVec xv = hn::LoadU(FloatTag(), x + t * x_stride + v * kVecLanes);
-      LOWMEM_UNROLL
-      for (size_t r = 0; r < kNumRows; ++r) {
-        acc[r][t].vec[v] = hn::MulAdd(w[r], xv, acc[r][t].vec[v]);
-      }
+      const FloatVec w =
+          W::Load(rows[r] + ofs + v * kVecLanes * W::kElementBytes);
+      acc[r].vec[v] = hn::MulAdd(w, xv, acc[r].vec[v]);
     }
   }
 }
 
-// sums[r][t] = dot(row r, x + t * x_stride).
-template <class W, size_t kNumRows, size_t kNumTokens>
+// sums[r] = dot(row r, x).
+template <class W, size_t kNumRows>
 HWY_INLINE void DotGroupOfRows(const uint8_t* const (&rows)[kNumRows],
-                               const float* x, size_t x_stride, size_t num_cols,
-                               float (&sums)[kNumRows][kNumTokens]) {
-  Lanes acc[kNumRows][kNumTokens];
+                               const float* x, size_t num_cols,
+                               float (&sums)[kNumRows]) {
+  Lanes acc[kNumRows];
   LOWMEM_UNROLL
-  for (size_t r = 0; r < kNumRows; ++r) {
-    LOWMEM_UNROLL
-    for (size_t t = 0; t < kNumTokens; ++t) acc[r][t] = ZeroLanes();
-  }
+  for (size_t r = 0; r < kNumRows; ++r) acc[r] = ZeroLanes();
+
   const size_t num_whole = num_cols - num_cols % kNumLanes;
   for (size_t col = 0; col < num_whole; col += kNumLanes) {
-    AddGroup<W>(rows, col * W::kElementBytes, x + col, x_stride, acc);
+    AddGroup<W>(rows, col * W::kElementBytes, x + col, acc);
   }
-  const size_t num_left = num_cols - num_whole;
-  if (num_left != 0) {
-    HWY_ALIGN float x_groups[kNumTokens][kNumLanes];
-    for (size_t t = 0; t < kNumTokens; ++t) {
-      CopyPadded(x + t * x_stride + num_whole, num_left, x_groups[t]);
-    }
-    uint8_t row_groups[kNumRows][kNumLanes * W::kElementBytes] = {};
-    const uint8_t* groups[kNumRows];
-    for (size_t r = 0; r < kNumRows; ++r) {
-      std::memcpy(row_groups[r], rows[r] + num_whole * W::kElementBytes,
-                  num_left * W::kElementBytes);
-      groups[r] = row_groups[r];
-    }
-    AddGroup<W>(groups, 0, x_groups[0], kNumLanes, acc);
+  if (num_whole != num_cols) {
+    const LastGroup<W, kNumRows> last(rows, num_whole, num_cols - num_whole);
+    HWY_ALIGN float x_group[kNumLanes];
+    CopyPadded(x + num_whole, num_cols - num_whole, x_group);
+    AddGroup<W>(last.rows, 0, x_group, acc);
   }
   LOWMEM_UNROLL
-  for (size_t r = 0; r < kNumRows; ++r) {
-    LOWMEM_UNROLL
-    for (size_t t = 0; t < kNumTokens; ++t) sums[r][t] = SumOfLanes(acc[r][t]);
-  }
+  for (size_t r = 0; r < kNumRows; ++r) sums[r] = SumOfLanes(acc[r]);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -18,9 +18,6 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-// Keys side by side: chains of additions that hide each other's latency.
-inline constexpr size_t kKeysAtOnce = kNumVecs <= 2 ? 4 : kNumVecs <= 4 ? 2 : 1;
-
 template <size_t kNumKeys>
 HWY_INLINE void DotKeys(const float* q, const float* keys, size_t key_stride,
                         size_t n, float scale, float* out) {
@@ -28,16 +25,16 @@ HWY_INLINE void DotKeys(const float* q, const float* keys, size_t key_stride,
   for (size_t k = 0; k < kNumKeys; ++k) {
     rows[k] = reinterpret_cast<const uint8_t*>(keys + k * key_stride);
   }
-  float sums[kNumKeys][1];
-  DotGroupOfRows<F32Weights>(rows, q, 0, n, sums);
-  for (size_t k = 0; k < kNumKeys; ++k) out[k] = scale * sums[k][0];
+  float sums[kNumKeys];
+  DotGroupOfRows<F32Weights>(rows, q, n, sums);
+  for (size_t k = 0; k < kNumKeys; ++k) out[k] = scale * sums[k];
 }
 
 void DotStridedOnTarget(const float* q, const float* keys, size_t key_stride,
                         size_t num_keys, size_t n, float scale, float* out) {
   size_t i = 0;
-  for (; i + kKeysAtOnce <= num_keys; i += kKeysAtOnce) {
-    DotKeys<kKeysAtOnce>(q, keys + i * key_stride, key_stride, n, scale, out + i);
+  for (; i + kRowsAtOnce <= num_keys; i += kRowsAtOnce) {
+    DotKeys<kRowsAtOnce>(q, keys + i * key_stride, key_stride, n, scale, out + i);
   }
   for (; i < num_keys; ++i) {
     DotKeys<1>(q, keys + i * key_stride, key_stride, n, scale, out + i);
