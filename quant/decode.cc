@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoders are plain loops without intrinsics; they are compiled once for each
-// instruction set all the same, because what the compiler makes of them with the
-// baseline alone runs at half the speed or less (bench/quant/decode_bench).
+// One table of decoders for each instruction set. The loops before the last step
+// (write_scaled-inl.h) are plain C++; compiled for the baseline alone they ran at
+// half the speed or less (bench/quant/decode_bench).
 #include "quant/decode.h"
 
 #include <array>
@@ -26,7 +26,8 @@ namespace lowmem {
 namespace HWY_NAMESPACE {
 
 // Takes whole blocks; src and dst do not overlap.
-using RowDecoder = void (*)(const uint8_t* src, size_t num_elements, float* dst);
+using RowDecoder = void (*)(const uint8_t* src, size_t num_elements,
+                            float* dst);
 
 // By DType; nullptr where there is no decoder. Tests hold it against
 // DTypeTraits::decodable.

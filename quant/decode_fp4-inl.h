@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MXFP4 and NVFP4: four-bit floats (one sign, two exponent, one mantissa bit) under
-// an eight-bit float scale. The values are kept doubled, the scales halved, so that
-// the values are whole.
+// MXFP4 and NVFP4: four-bit floats (one sign, two exponent, one mantissa bit)
+// under an eight-bit float scale. The values are kept doubled, the scales
+// halved, so that the values are whole.
 
 #if defined(LOWMEM_QUANT_DECODE_FP4_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOWMEM_QUANT_DECODE_FP4_INL_H_
@@ -16,14 +16,16 @@
 
 #include "hwy/highway.h"
 #include "quant/block_sizes.h"
+#include "quant/nibble_lookup-inl.h"
 #include "quant/scalar_convert.h"
+#include "quant/write_scaled-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-// E2M1, doubled (OCP Microscaling Formats 1.0; ggml's kvalues_mxfp4). Minus zero
-// decodes as zero, as there.
+// E2M1, doubled (OCP Microscaling Formats 1.0; ggml's kvalues_mxfp4). Minus
+// zero decodes as zero, as there.
 constexpr int8_t kDoubledE2M1[16] = {0, 1,  2,  3,  4,  6,  8,  12,
                                      0, -1, -2, -3, -4, -6, -8, -12};
 
@@ -33,8 +35,8 @@ HWY_INLINE float HalvedE8M0(uint32_t exponent) {
                                            : (exponent - 1) << 23);
 }
 
-// Half of an E4M3 number, whose sign bit is not looked at. 0x7F counts as zero, as
-// in ggml.
+// Half of an E4M3 number, whose sign bit is not looked at. 0x7F counts as zero,
+// as in ggml.
 HWY_INLINE float HalvedE4M3(uint8_t bits) {
   const uint32_t exponent = (bits >> 3) & 15u;
   const uint32_t mantissa = bits & 7u;
@@ -43,31 +45,33 @@ HWY_INLINE float HalvedE4M3(uint8_t bits) {
   return std::bit_cast<float>(((exponent + 119u) << 23) | (mantissa << 20));
 }
 
-// `2 * kHalf` values under one scale; j and j + kHalf share a byte, low bits first.
-template <size_t kHalf>
-HWY_INLINE void WriteFp4Group(float scale, const uint8_t* __restrict packed,
-                              float* __restrict out) {
-  for (size_t j = 0; j < kHalf; ++j) {
-    out[j] = scale * static_cast<float>(kDoubledE2M1[packed[j] & 15]);
-    out[kHalf + j] = scale * static_cast<float>(kDoubledE2M1[packed[j] >> 4]);
-  }
-}
-
-inline void DecodeMXFP4(const uint8_t* __restrict src, size_t num_elements,
-                        float* __restrict dst) {
+inline void DecodeMXFP4(const uint8_t* HWY_RESTRICT src, size_t num_elements,
+                        float* HWY_RESTRICT dst) {
   constexpr size_t kBytes = 17;  // E8M0 scale, 16 bytes of values
   for (size_t i = 0; i < num_elements; i += kSmallBlock, src += kBytes) {
-    WriteFp4Group<16>(HalvedE8M0(src[0]), src + 1, dst + i);
+    int8_t values[kSmallBlock];
+    LookUpNibbles(kDoubledE2M1, src + 1, values, values + 16);
+    WriteScaled<kSmallBlock>(values, HalvedE8M0(src[0]), dst + i);
   }
 }
 
-inline void DecodeNVFP4(const uint8_t* __restrict src, size_t num_elements,
-                        float* __restrict dst) {
-  constexpr size_t kBytes = 36;  // four E4M3 scales, four times 8 bytes of values
+inline void DecodeNVFP4(const uint8_t* HWY_RESTRICT src, size_t num_elements,
+                        float* HWY_RESTRICT dst) {
+  constexpr size_t kBytes =
+      36;  // four E4M3 scales, four times 8 bytes of values
   for (size_t i = 0; i < num_elements; i += 64, src += kBytes) {
-    for (size_t group = 0; group < 4; ++group) {
-      WriteFp4Group<8>(HalvedE4M3(src[group]), src + 4 + 8 * group,
-                    dst + i + 16 * group);
+    // Values j and j + 8 of a group share a byte; a lookup takes two groups.
+    for (size_t pair = 0; pair < 2; ++pair) {
+      int8_t low[16];
+      int8_t high[16];
+      LookUpNibbles(kDoubledE2M1, src + 4 + 16 * pair, low, high);
+      for (size_t half = 0; half < 2; ++half) {
+        const size_t group = 2 * pair + half;
+        int8_t values[16];
+        StoreWord(LoadWord(low + 8 * half), values);
+        StoreWord(LoadWord(high + 8 * half), values + 8);
+        WriteScaled<16>(values, HalvedE4M3(src[group]), dst + i + 16 * group);
+      }
     }
   }
 }

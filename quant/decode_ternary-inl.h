@@ -19,11 +19,12 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-// One base-3 digit of each of `kNumBytes` bytes. A byte holds digits as a fraction
-// of 256, so that a multiplication by 3^n modulo 256 brings digit n to the top.
+// One base-3 digit of each of `kNumBytes` bytes. A byte holds digits as a
+// fraction of 256, so that a multiplication by 3^n modulo 256 brings digit n to
+// the top.
 template <size_t kNumBytes>
-HWY_INLINE void WriteDigits(float scale, const uint8_t* __restrict packed, uint8_t power,
-                            float* __restrict out) {
+HWY_INLINE void WriteDigits(float scale, const uint8_t* __restrict packed,
+                            uint8_t power, float* __restrict out) {
   for (size_t j = 0; j < kNumBytes; ++j) {
     const uint8_t fraction = static_cast<uint8_t>(packed[j] * power);
     const int32_t digit = (static_cast<int32_t>(fraction) * 3) >> 8;
@@ -35,8 +36,8 @@ constexpr uint8_t kPowersOf3[5] = {1, 3, 9, 27, 81};
 
 inline void DecodeTQ1_0(const uint8_t* __restrict src, size_t num_elements,
                         float* __restrict dst) {
-  // 32 bytes and 16 bytes of five digits, 4 bytes of four, f16 scale. Digit n of all
-  // bytes of a part comes before digit n + 1.
+  // 32 bytes and 16 bytes of five digits, 4 bytes of four, f16 scale. Digit n
+  // of all bytes of a part comes before digit n + 1.
   constexpr size_t kBytes = 54;
   for (size_t i = 0; i < num_elements; i += kSuperBlock, src += kBytes) {
     const float scale = F16ToF32(LoadU16(src + 52));
@@ -53,8 +54,8 @@ inline void DecodeTQ1_0(const uint8_t* __restrict src, size_t num_elements,
 
 inline void DecodeTQ2_0(const uint8_t* __restrict src, size_t num_elements,
                         float* __restrict dst) {
-  // 64 bytes of four values (a byte holds j, j + 32, j + 64, j + 96 of its half),
-  // f16 scale.
+  // 64 bytes of four values (a byte holds j, j + 32, j + 64, j + 96 of its
+  // half), f16 scale.
   constexpr size_t kBytes = 66;
   for (size_t i = 0; i < num_elements; i += kSuperBlock, src += kBytes) {
     const float scale = F16ToF32(LoadU16(src + 64));

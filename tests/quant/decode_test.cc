@@ -11,6 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "hwy/targets.h"
 #include "storage/dtype.h"
 #include "tests/support/golden_tensors.h"
 
@@ -134,6 +135,29 @@ INSTANTIATE_TEST_SUITE_P(
     [](const ::testing::TestParamInfo<DType>& param) {
       return std::string(TraitsOf(param.param).name);
     });
+
+TEST(DecodeTest, EveryInstructionSetDecodesToTheSameBits) {
+  const int64_t attainable = hwy::SupportedTargets();
+  for (int64_t rest = attainable; rest != 0; rest &= rest - 1) {
+    const int64_t target = rest & -rest;
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    SCOPED_TRACE(hwy::TargetName(target));
+    for (const DType dtype : DecodableTypes()) {
+      const std::string name(TraitsOf(dtype).name);
+      const std::string raw = Golden().Bytes(name + ".raw");
+      const std::vector<float> values = Golden().Floats(name + ".f32");
+      if (dtype == DType::kF32) continue;  // a copy on every target
+      ASSERT_FALSE(raw.empty()) << name;
+      EXPECT_EQ(DecodeBits(dtype, reinterpret_cast<const uint8_t*>(raw.data()),
+                           values.size()),
+                BitsOf(values.data(), values.size()))
+          << name;
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
 
 TEST(DecodeTest, ADecoderExistsExactlyWhereTheTypeIsDecodable) {
   for (size_t i = 0; i < kNumDTypes; ++i) {
