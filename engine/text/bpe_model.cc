@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/text/bpe_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
+#include "engine/text/byte_alphabet.h"
+#include "storage/base/limits.h"
+
+namespace lowmem {
+namespace {
+
+constexpr uint32_t kNone = 0xFFFFFFFF;
+constexpr int32_t kGone = -1;  // id of a symbol that was joined to its left one
+
+uint64_t HashOfPair(int32_t left, int32_t right) {
+  return absl::HashOf(left, right);
+}
+
+}  // namespace
+
+absl::Status MergeTable::Add(const Merge& merge) {
+  static_assert(limits::kNumMerges - 2 <= CompactIndex::kMaxValue);
+  if (merges_.size() >= limits::kNumMerges - 1) {
+    return absl::DataLossError(absl::StrCat("too many merges; expected fewer than ",
+                                            limits::kNumMerges));
+  }
+  merges_.push_back(merge);
+  return absl::OkStatus();
+}
+
+void MergeTable::Finish() {
+  merges_.shrink_to_fit();
+  rank_by_pair_.Reset(merges_.size());
+  for (uint32_t rank = 0; rank < merges_.size(); ++rank) {
+    const Merge& merge = merges_[rank];
+    rank_by_pair_.InsertOrReplace(
+        HashOfPair(merge.left, merge.right), rank, [&](uint32_t other) {
+          return merges_[other].left == merge.left &&
+                 merges_[other].right == merge.right;
+        });
+  }
+}
+
+std::optional<uint32_t> MergeTable::Find(int32_t left, int32_t right) const {
+  return rank_by_pair_.Find(HashOfPair(left, right), [&](uint32_t rank) {
+    return merges_[rank].left == left && merges_[rank].right == right;
+  });
+}
+
+BpeModel::BpeModel(Vocabulary vocabulary, MergeTable merges,
+                   const BpeOptions& options)
+    : vocabulary_(std::move(vocabulary)),
+      merges_(std::move(merges)),
+      options_(options) {
+  std::string spelling;
+  for (int byte = 0; byte < 256; ++byte) {
+    spelling.clear();
+    const char c = static_cast<char>(byte);
+    AppendInAlphabet(absl::string_view(&c, 1), spelling);
+    id_of_byte_[byte] = vocabulary_.Find(spelling).value_or(-1);
+  }
+}
+
+void BpeEncoder::Append(absl::string_view piece, std::vector<int32_t>& ids) {
+  if (model_.options().ignore_merges) {
+    spelling_.clear();
+    AppendInAlphabet(piece, spelling_);
+    if (const auto id = model_.vocabulary().Find(spelling_); id.has_value()) {
+      ids.push_back(*id);
+      return;
+    }
+  }
+  Start(piece);
+  MergeAll();
+  for (const Symbol& symbol : symbols_) {
+    if (symbol.id != kGone) ids.push_back(symbol.id);
+  }
+}
+
+void BpeEncoder::AddSymbol(int32_t id) {
+  const uint32_t pos = static_cast<uint32_t>(symbols_.size());
+  symbols_.push_back({id, pos == 0 ? kNone : pos - 1, pos + 1});
+}
+
+void BpeEncoder::Start(absl::string_view piece) {
+  symbols_.clear();
+  const BpeOptions& options = model_.options();
+  bool after_unknown = false;
+  for (const char byte : piece) {
+    const std::optional<int32_t> id = model_.IdOfByte(static_cast<uint8_t>(byte));
+    if (id.has_value()) {
+      AddSymbol(*id);
+    } else if (options.unknown_id.has_value() &&
+               !(after_unknown && options.fuse_unknown)) {
+      AddSymbol(*options.unknown_id);
+    }
+    after_unknown = !id.has_value();
+  }
+  if (!symbols_.empty()) symbols_.back().next = kNone;
+}
+
+void BpeEncoder::Push(uint32_t pos) {
+  ++num_steps_;
+  const Symbol& left = symbols_[pos];
+  const auto rank = model_.merges().Find(left.id, symbols_[left.next].id);
+  if (!rank.has_value()) return;
+  heap_.push_back({*rank, pos});
+  std::push_heap(heap_.begin(), heap_.end());
+}
+
+void BpeEncoder::MergeAll() {
+  heap_.clear();
+  for (uint32_t pos = 0; pos + 1 < symbols_.size(); ++pos) Push(pos);
+  while (!heap_.empty()) {
+    std::pop_heap(heap_.begin(), heap_.end());
+    const Candidate top = heap_.back();
+    heap_.pop_back();
+    ++num_steps_;
+    const MergeTable::Merge& merge = model_.merges()[top.rank];
+    Symbol& left = symbols_[top.pos];
+    if (left.id != merge.left || left.next == kNone) continue;
+    Symbol& right = symbols_[left.next];
+    if (right.id != merge.right) continue;
+
+    left.id = merge.result;
+    left.next = right.next;
+    right.id = kGone;
+    if (left.next != kNone) {
+      symbols_[left.next].prev = top.pos;
+      Push(top.pos);
+    }
+    if (left.prev != kNone) Push(left.prev);
+  }
+}
+
+}  // namespace lowmem

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Byte-pair encoding over bytes: a piece of text starts as one symbol a byte, and
+// the neighbouring pair of lowest rank (the leftmost of equals) is joined until no
+// pair has a rank.
+// Source: Hugging Face tokenizers, models/bpe. Left out: dropout, affixes of
+// subwords, byte fallback and characters as first symbols (SentencePiece style).
+
+#ifndef LOWMEM_ENGINE_TEXT_BPE_MODEL_H_
+#define LOWMEM_ENGINE_TEXT_BPE_MODEL_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "engine/text/compact_index.h"
+#include "engine/text/vocabulary.h"
+
+namespace lowmem {
+
+// Which pairs of ids join, in order of rank.
+// Thread safety: const methods are thread-safe.
+// Memory: 17 bytes a merge.
+class MergeTable {
+ public:
+  struct Merge {
+    int32_t left;
+    int32_t right;
+    int32_t result;
+  };
+
+  // Errors: kDataLoss beyond limits::kNumMerges.
+  absl::Status Add(const Merge& merge);
+  // Of a pair that came twice the later rank counts, as in the reference.
+  void Finish();
+
+  // The rank of the pair. Usable after Finish.
+  std::optional<uint32_t> Find(int32_t left, int32_t right) const;
+  const Merge& operator[](uint32_t rank) const { return merges_[rank]; }
+  size_t size() const { return merges_.size(); }
+
+ private:
+  std::vector<Merge> merges_;
+  CompactIndex rank_by_pair_;
+};
+
+struct BpeOptions {
+  // A piece that is in the vocabulary as a whole is taken without merging.
+  bool ignore_merges = false;
+  // Stands for bytes that have no piece of their own; without it they are dropped
+  // before merging, so that their neighbours become neighbours.
+  std::optional<int32_t> unknown_id;
+  // A run of such bytes is one unknown token.
+  bool fuse_unknown = false;
+};
+
+// Thread safety: const methods are thread-safe.
+class BpeModel {
+ public:
+  BpeModel(Vocabulary vocabulary, MergeTable merges, const BpeOptions& options);
+
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  const MergeTable& merges() const { return merges_; }
+  const BpeOptions& options() const { return options_; }
+  std::optional<int32_t> IdOfByte(uint8_t byte) const {
+    if (id_of_byte_[byte] < 0) return std::nullopt;
+    return id_of_byte_[byte];
+  }
+
+ private:
+  const Vocabulary vocabulary_;
+  const MergeTable merges_;
+  const BpeOptions options_;
+  std::array<int32_t, 256> id_of_byte_;  // -1 where there is none
+};
+
+// Room for encoding pieces one after the other: n log n in the length of a piece.
+// Thread safety: one thread at a time. Lifetime: the model must outlive it.
+class BpeEncoder {
+ public:
+  explicit BpeEncoder(const BpeModel& model) : model_(model) {}
+
+  // Appends the ids of `piece` (bytes, fewer than 2^32).
+  void Append(absl::string_view piece, std::vector<int32_t>& ids);
+
+  // Pairs looked at so far: a measure of work that needs no clock.
+  uint64_t num_steps() const { return num_steps_; }
+
+ private:
+  struct Symbol {
+    int32_t id;
+    uint32_t prev;
+    uint32_t next;
+  };
+  // A pair waiting to be joined; stale once either symbol has changed.
+  struct Candidate {
+    uint32_t rank;
+    uint32_t pos;  // of the left symbol
+    // Heap order: the lowest rank, then the leftmost, is on top.
+    bool operator<(const Candidate& other) const {
+      return rank != other.rank ? rank > other.rank : pos > other.pos;
+    }
+  };
+
+  void Start(absl::string_view piece);
+  void AddSymbol(int32_t id);
+  void Push(uint32_t pos);
+  void MergeAll();
+
+  const BpeModel& model_;
+  std::string spelling_;
+  std::vector<Symbol> symbols_;
+  std::vector<Candidate> heap_;
+  uint64_t num_steps_ = 0;
+};
+
+}  // namespace lowmem
+
+#endif  // LOWMEM_ENGINE_TEXT_BPE_MODEL_H_
