@@ -10,7 +10,9 @@ namespace lowmem {
 namespace {
 
 // Short ranges would bring the rows that are walked together close to another.
-constexpr size_t kMinRows = 16;
+constexpr size_t kRowsForOneToken = 16;
+// A multiple of the heights of tiles, 5 and 3, so that tiles are whole.
+constexpr size_t kRowsForTokens = 30;
 
 }  // namespace
 
@@ -18,7 +20,7 @@ void MatMul(const WeightRows& weights, const float* x, size_t x_stride,
             size_t num_tokens, float* out, size_t out_stride, ThreadPool& pool) {
   if (num_tokens == 0) return;
   if (num_tokens == 1) {
-    pool.ParallelFor(weights.num_rows, kMinRows,
+    pool.ParallelFor(weights.num_rows, kRowsForOneToken,
                      [&](size_t begin, size_t end, size_t) {
                        DotRows(weights, begin, end, x, out);
                      });
@@ -26,7 +28,7 @@ void MatMul(const WeightRows& weights, const float* x, size_t x_stride,
   }
   const Tokens tokens{x, x_stride, num_tokens, out, out_stride};
   if (TraitsOf(weights.dtype).block_elements == 1) {
-    pool.ParallelFor(weights.num_rows, kMinRows,
+    pool.ParallelFor(weights.num_rows, kRowsForTokens,
                      [&](size_t begin, size_t end, size_t) {
                        MultiplyFloats(weights, begin, end, tokens);
                      });

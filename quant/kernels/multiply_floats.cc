@@ -31,7 +31,10 @@ HWY_INLINE void MultiplyTile(const WeightRows& weights,
   for (size_t r = 0; r < kTileRows; ++r) {
     rows[r] = weights.data + row_idx[r] * weights.row_bytes;
   }
-  LaneSums sums[kTileRows][kNumTokens] = {};
+  LaneSums sums[kTileRows][kNumTokens];
+  for (size_t r = 0; r < kTileRows; ++r) {
+    for (size_t t = 0; t < kNumTokens; ++t) SetToZero(sums[r][t]);
+  }
   const float* x = tokens.x + first * tokens.x_stride;
   const size_t num_left = weights.num_cols % kNumLanes;
   const size_t num_whole = weights.num_cols - num_left;

@@ -39,6 +39,13 @@ struct LaneSums {
   HWY_ALIGN float lane[kNumLanes];
 };
 
+HWY_INLINE void SetToZero(LaneSums& sums) {
+  LOWMEM_UNROLL
+  for (size_t v = 0; v < kNumVecs; ++v) {
+    hn::Store(hn::Zero(FloatTag()), FloatTag(), sums.lane + v * kVecLanes);
+  }
+}
+
 HWY_INLINE float SumOf(const LaneSums& sums) {
   Lanes lanes;
   LOWMEM_UNROLL
