@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever way a sequence goes through a model, its logits have the same bits.
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/engine/nn/golden_prompts.h"
+#include "tests/engine/nn/model_run.h"
+#include "tests/engine/nn/wrapped_sources.h"
+#include "tests/support/status_matchers.h"
+
+namespace lowmem::testing {
+namespace {
+
+class EquivalenceTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const std::string path = absl::StrCat(LOWMEM_TESTDATA_DIR, "/", GetParam());
+    ASSERT_OK_AND_ASSIGN(model_, OpenModel::Open(path));
+    // 40 tokens: more than two pages of the cache, and no whole number of them.
+    ids_ = ReadGoldenPrompts(
+               absl::StrCat(LOWMEM_TESTDATA_DIR, "/tiny/llama/golden.json"))
+               .at(1)
+               .ids;
+    ASSERT_EQ(ids_.size(), 40u);
+    baseline_ = LogitsWith(RunOptions{.chunk_tokens = 64});
+    ASSERT_EQ(baseline_.size(), ids_.size() * model_->config.vocab_size);
+  }
+
+  std::vector<float> LogitsWith(const RunOptions& options) {
+    auto run = ModelRun::Create(*model_, options);
+    EXPECT_THAT(run, IsOk());
+    Recording recording;
+    EXPECT_THAT((*run)->Forward(ids_, LogitsFor::kEveryToken, recording), IsOk());
+    return recording.AllLogits();
+  }
+
+  std::unique_ptr<OpenModel> model_;
+  std::vector<int32_t> ids_;
+  std::vector<float> baseline_;
+};
+
+TEST_P(EquivalenceTest, ChunksThreadsAndModes) {
+  for (const bool copy : {false, true}) {
+    for (const uint32_t num_threads : {1u, 2u, 3u}) {
+      for (const uint32_t chunk_tokens : {1u, 2u, 7u, 16u, 64u}) {
+        EXPECT_EQ(LogitsWith({.copy = copy,
+                              .num_threads = num_threads,
+                              .chunk_tokens = chunk_tokens}),
+                  baseline_)
+            << (copy ? "copy" : "mmap") << ", threads " << num_threads
+            << ", chunk " << chunk_tokens;
+      }
+    }
+  }
+}
+
+TEST_P(EquivalenceTest, LeasesOfFewRows) {
+  for (const uint64_t max_rows : {1, 2, 5, 17}) {
+    const auto wrap = [&](WeightSource& source, const Checkpoint&) {
+      return std::make_unique<TricklingSource>(source, max_rows);
+    };
+    EXPECT_EQ(LogitsWith({.num_threads = 2, .chunk_tokens = 7, .wrap_source = wrap}),
+              baseline_)
+        << max_rows;
+  }
+}
+
+TEST_P(EquivalenceTest, SequenceInSeveralCalls) {
+  ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, RunOptions()));
+  Recording recording;
+  const absl::Span<const int32_t> ids = ids_;
+  ASSERT_THAT(run->Forward(ids.first(3), LogitsFor::kEveryToken, recording), IsOk());
+  ASSERT_THAT(run->Forward(ids.subspan(3, 20), LogitsFor::kEveryToken, recording),
+              IsOk());
+  for (size_t i = 23; i < ids.size(); ++i) {
+    ASSERT_THAT(run->Forward(ids.subspan(i, 1), LogitsFor::kEveryToken, recording),
+                IsOk());
+  }
+  EXPECT_EQ(recording.AllLogits(), baseline_);
+}
+
+TEST_P(EquivalenceTest, LastTokenOnly) {
+  for (const uint32_t chunk_tokens : {1u, 13u, 40u, 64u}) {
+    ASSERT_OK_AND_ASSIGN(
+        auto run, ModelRun::Create(*model_, {.chunk_tokens = chunk_tokens}));
+    Recording recording;
+    ASSERT_THAT(run->Forward(ids_, LogitsFor::kLastToken, recording), IsOk());
+    EXPECT_EQ(recording.positions, std::vector<uint64_t>{39});
+    const std::vector<float> last(baseline_.end() - model_->config.vocab_size,
+                                  baseline_.end());
+    EXPECT_EQ(recording.AllLogits(), last) << chunk_tokens;
+  }
+}
+
+TEST_P(EquivalenceTest, HiddenStatesWatchedOrNot) {
+  ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, {.chunk_tokens = 16}));
+  Recording recording;
+  recording.wants_hidden = true;
+  ASSERT_THAT(run->Forward(ids_, LogitsFor::kEveryToken, recording), IsOk());
+  EXPECT_EQ(recording.AllLogits(), baseline_);
+  EXPECT_EQ(recording.final_norm.size(), ids_.size() * model_->config.dim);
+}
+
+TEST_P(EquivalenceTest, AfterTruncation) {
+  ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, RunOptions()));
+  Recording recording;
+  // Other tokens first, so that what is left of them would be noticed.
+  const std::vector<int32_t> others(37, 5);
+  ASSERT_THAT(run->Forward(absl::MakeSpan(ids_).first(17), LogitsFor::kEveryToken,
+                           recording),
+              IsOk());
+  Recording forgotten;
+  ASSERT_THAT(run->Forward(others, LogitsFor::kLastToken, forgotten), IsOk());
+  run->kv->Truncate(17);
+  ASSERT_THAT(run->Forward(absl::MakeSpan(ids_).subspan(17),
+                           LogitsFor::kEveryToken, recording),
+              IsOk());
+  EXPECT_EQ(recording.AllLogits(), baseline_);
+}
+
+std::string FileName(const ::testing::TestParamInfo<const char*>& param_info) {
+  std::string name = param_info.param;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, EquivalenceTest,
+                         ::testing::Values("tiny/llama", "tiny/llama_linear",
+                                           "tiny/qwen2_sharded_scattered",
+                                           "tiny-gguf/llama-mixed.gguf",
+                                           "tiny-gguf/qwen2-q8_0.gguf"),
+                         FileName);
+
+}  // namespace
+}  // namespace lowmem::testing
