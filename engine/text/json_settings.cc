@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/json_settings.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace lowmem {
@@ -19,6 +20,11 @@ absl::Status InContext(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
   return absl::Status(status.code(),
                       absl::StrCat(context, ": ", status.message()));
+}
+
+absl::Status InFile(const absl::Status& status, absl::string_view path) {
+  return absl::StartsWith(status.message(), path) ? status
+                                                  : InContext(status, path);
 }
 
 absl::StatusOr<bool> GetBool(const JsonValue& object, absl::string_view key,

@@ -17,6 +17,9 @@ namespace lowmem {
 // `status` with "context: " in front of its message.
 absl::Status InContext(const absl::Status& status, absl::string_view context);
 
+// The same with a file's path, unless the message has it already.
+absl::Status InFile(const absl::Status& status, absl::string_view path);
+
 // The member `key`. With a fallback, absence and null give that.
 // Errors: kDataLoss naming the key when it is of another kind, or absent without a
 // fallback.

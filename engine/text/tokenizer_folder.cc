@@ -39,9 +39,7 @@ absl::StatusOr<Result> ReadFrom(const RandomAccessFile& file,
   const std::unique_ptr<ByteStream> stream =
       NewFileStream(file, 0, file.size_bytes());
   absl::StatusOr<Result> result = read(*stream);
-  if (!result.ok() && !absl::StartsWith(result.status().message(), file.path())) {
-    return InContext(result.status(), file.path());
-  }
+  if (!result.ok()) return InFile(result.status(), file.path());
   return result;
 }
 
@@ -71,17 +69,16 @@ std::optional<int32_t> FindId(const TokenizerParts& parts,
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerFromFolder(
     const std::string& folder) {
-  LOWMEM_ASSIGN_OR_RETURN(
-      const auto json_file,
-      OpenAtMost(absl::StrCat(folder, absl::EndsWith(folder, "/") ? "" : "/",
-                              "tokenizer.json"),
-                 limits::kTokenizerJsonBytes));
+  const std::string prefix =
+      absl::StrCat(folder, absl::EndsWith(folder, "/") ? "" : "/");
+  LOWMEM_ASSIGN_OR_RETURN(const auto json_file,
+                          OpenAtMost(absl::StrCat(prefix, "tokenizer.json"),
+                                     limits::kTokenizerJsonBytes));
   LOWMEM_ASSIGN_OR_RETURN(TokenizerParts parts,
                           ReadFrom(*json_file, ReadTokenizerJson));
 
   const auto config_file =
-      OpenAtMost(absl::StrCat(folder, absl::EndsWith(folder, "/") ? "" : "/",
-                              "tokenizer_config.json"),
+      OpenAtMost(absl::StrCat(prefix, "tokenizer_config.json"),
                  limits::kTokenizerConfigBytes);
   if (config_file.ok()) {
     LOWMEM_ASSIGN_OR_RETURN(TokenizerConfig config,
@@ -98,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerFromFolder(
   }
 
   auto tokenizer = BuildTokenizer(std::move(parts));
-  if (!tokenizer.ok()) return InContext(tokenizer.status(), json_file->path());
+  if (!tokenizer.ok()) return InFile(tokenizer.status(), json_file->path());
   return tokenizer;
 }
 

@@ -53,9 +53,9 @@ absl::StatusOr<TokenizerParts> ReadParts(const GgufMetadata& metadata) {
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerFromGguf(
     const GgufMetadata& metadata, const std::string& path_for_messages) {
   absl::StatusOr<TokenizerParts> parts = ReadParts(metadata);
-  if (!parts.ok()) return InContext(parts.status(), path_for_messages);
+  if (!parts.ok()) return InFile(parts.status(), path_for_messages);
   auto tokenizer = BuildTokenizer(*std::move(parts));
-  if (!tokenizer.ok()) return InContext(tokenizer.status(), path_for_messages);
+  if (!tokenizer.ok()) return InFile(tokenizer.status(), path_for_messages);
   return tokenizer;
 }
 
