@@ -18,26 +18,22 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-template <size_t kNumKeys>
-HWY_INLINE void DotKeys(const float* q, const float* keys, size_t key_stride,
-                        size_t n, float scale, float* out) {
-  const uint8_t* rows[kNumKeys];
-  for (size_t k = 0; k < kNumKeys; ++k) {
-    rows[k] = reinterpret_cast<const uint8_t*>(keys + k * key_stride);
-  }
-  float sums[kNumKeys];
-  DotGroupOfRows<F32Weights>(rows, q, n, sums);
-  for (size_t k = 0; k < kNumKeys; ++k) out[k] = scale * sums[k];
-}
-
+// Keys are walked a fraction of their number apart, as rows are in dot_rows.cc. The
+// last key stands in for those that a fraction lacks.
 void DotStridedOnTarget(const float* q, const float* keys, size_t key_stride,
                         size_t num_keys, size_t n, float scale, float* out) {
-  size_t i = 0;
-  for (; i + kRowsAtOnce <= num_keys; i += kRowsAtOnce) {
-    DotKeys<kRowsAtOnce>(q, keys + i * key_stride, key_stride, n, scale, out + i);
-  }
-  for (; i < num_keys; ++i) {
-    DotKeys<1>(q, keys + i * key_stride, key_stride, n, scale, out + i);
+  const size_t distance = hwy::DivCeil(num_keys, kRowsAtOnce);
+  for (size_t i = 0; i < distance; ++i) {
+    size_t key_idx[kRowsAtOnce];
+    const uint8_t* rows[kRowsAtOnce];
+    for (size_t r = 0; r < kRowsAtOnce; ++r) {
+      key_idx[r] = HWY_MIN(r * distance + i, num_keys - 1);
+      rows[r] =
+          reinterpret_cast<const uint8_t*>(keys + key_idx[r] * key_stride);
+    }
+    float sums[kRowsAtOnce];
+    DotGroupOfRows<F32Weights>(rows, q, n, sums);
+    for (size_t r = 0; r < kRowsAtOnce; ++r) out[key_idx[r]] = scale * sums[r];
   }
 }
 
