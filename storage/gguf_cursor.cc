@@ -16,8 +16,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "numbers are read as they lie in the file");
 
-// Large enough that a vocabulary of 150,000 entries takes about a hundred reads,
-// small beside any budget.
+// Large enough that a vocabulary of 150,000 entries takes about a hundred
+// reads, small beside any budget.
 constexpr uint64_t kBufferBytes = 32u << 10;
 
 }  // namespace
@@ -31,7 +31,8 @@ GgufCursor::GgufCursor(const RandomAccessFile& file, uint64_t begin,
       buffer_begin_(begin) {}
 
 absl::Status GgufCursor::Damaged(absl::string_view what) const {
-  return absl::DataLossError(absl::StrCat(file_.path(), ": ", part_, ": ", what));
+  return absl::DataLossError(
+      absl::StrCat(file_.path(), ": ", part_, ": ", what));
 }
 
 absl::Status GgufCursor::Unsupported(absl::string_view what) const {

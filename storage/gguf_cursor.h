@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a range of a file front to back through one small buffer, so that the head
-// of a GGUF file (megabytes of vocabulary) is never held as a whole. It knows what
-// it is reading (`part`), so that every error names the place.
+// Reads a range of a file front to back through one small buffer, so that the
+// head of a GGUF file (megabytes of vocabulary) is never held as a whole. It
+// knows what it is reading (`part`), so that every error names the place.
 // Invariant: nothing is read or promised beyond the end of the range.
 
 #ifndef LOWMEM_STORAGE_GGUF_CURSOR_H_
@@ -25,7 +25,8 @@ namespace lowmem {
 // Memory: a buffer of at most 32 KiB.
 class GgufCursor {
  public:
-  // The range [begin, end) of `file`. REQUIRES: begin <= end <= file.size_bytes().
+  // The range [begin, end) of `file`. REQUIRES: begin <= end <=
+  // file.size_bytes().
   GgufCursor(const RandomAccessFile& file, uint64_t begin, uint64_t end);
 
   uint64_t position() const { return position_; }
@@ -48,8 +49,8 @@ class GgufCursor {
         absl::MakeSpan(reinterpret_cast<uint8_t*>(out), sizeof(T)));
   }
 
-  // A 64-bit length, proved to be within the range and at most `max_bytes`. `what`
-  // names the thing in the error.
+  // A 64-bit length, proved to be within the range and at most `max_bytes`.
+  // `what` names the thing in the error.
   absl::Status ReadLength(absl::string_view what, uint64_t max_bytes,
                           uint64_t* length);
   // A length and as many bytes of text.
@@ -71,7 +72,7 @@ class GgufCursor {
   const uint64_t end_;
   std::string part_;
   std::vector<uint8_t> buffer_;
-  uint64_t buffer_begin_;  // file offset of buffer_[0]
+  uint64_t buffer_begin_;    // file offset of buffer_[0]
   size_t buffer_bytes_ = 0;  // valid bytes of it
 };
 

@@ -91,9 +91,9 @@ const GgufValue* GgufMetadata::Find(absl::string_view key) const {
 std::optional<uint64_t> GgufMetadata::GetUint(absl::string_view key) const {
   const GgufValue* value = Find(key);
   if (value == nullptr) return std::nullopt;
-  const bool fits = IsUnsigned(value->type) ||
-                    (IsSigned(value->type) &&
-                     static_cast<int64_t>(value->integer) >= 0);
+  const bool fits =
+      IsUnsigned(value->type) ||
+      (IsSigned(value->type) && static_cast<int64_t>(value->integer) >= 0);
   return fits ? std::optional<uint64_t>(value->integer) : std::nullopt;
 }
 
@@ -124,8 +124,8 @@ absl::Status GgufMetadata::ForEachString(
   GgufCursor cursor = CursorOver(*file_, key, *array);
   std::string text;
   for (uint64_t i = 0; i < array->num_elements; ++i) {
-    LOWMEM_RETURN_IF_ERROR(cursor.ReadString(
-        "a string of the array", limits::kGgufStringBytes, &text));
+    LOWMEM_RETURN_IF_ERROR(cursor.ReadString("a string of the array",
+                                             limits::kGgufStringBytes, &text));
     LOWMEM_RETURN_IF_ERROR(visit(i, text));
   }
   return absl::OkStatus();

@@ -26,8 +26,8 @@ constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 4 + 8;
 
 absl::Status ReadMagic(GgufCursor& cursor) {
   std::string magic(kMagic.size(), '\0');
-  LOWMEM_RETURN_IF_ERROR(cursor.ReadBytes(absl::MakeSpan(
-      reinterpret_cast<uint8_t*>(magic.data()), magic.size())));
+  LOWMEM_RETURN_IF_ERROR(cursor.ReadBytes(
+      absl::MakeSpan(reinterpret_cast<uint8_t*>(magic.data()), magic.size())));
   if (magic == kMagic) return absl::OkStatus();
   return cursor.Damaged(absl::StrCat("not a GGUF file; expected \"", kMagic,
                                      "\", got \"", Printable(magic), "\""));
@@ -55,9 +55,8 @@ absl::Status ReadCount(GgufCursor& cursor, absl::string_view what,
                      cursor.left() / min_entry_bytes, ", got ", *count));
   }
   if (*count > max_count) {
-    return cursor.Damaged(absl::StrCat("too many ", what,
-                                       "; expected at most ", max_count,
-                                       ", got ", *count));
+    return cursor.Damaged(absl::StrCat("too many ", what, "; expected at most ",
+                                       max_count, ", got ", *count));
   }
   return absl::OkStatus();
 }
@@ -74,9 +73,9 @@ absl::Status ReadMetadata(GgufCursor& cursor, uint64_t num_keys,
     LOWMEM_ASSIGN_OR_RETURN(GgufValue value, ReadGgufValue(cursor));
     held_bytes += key.size() + value.text.size();
     if (held_bytes > limits::kGgufHeldBytes) {
-      return cursor.Damaged(absl::StrCat(
-          "metadata holds too much text; expected at most ",
-          limits::kGgufHeldBytes, " bytes, got ", held_bytes));
+      return cursor.Damaged(
+          absl::StrCat("metadata holds too much text; expected at most ",
+                       limits::kGgufHeldBytes, " bytes, got ", held_bytes));
     }
     LOWMEM_RETURN_IF_ERROR(metadata->Add(std::move(key), std::move(value)));
   }
@@ -94,10 +93,10 @@ absl::StatusOr<uint64_t> Alignment(GgufCursor& cursor,
       *alignment != 0 && (*alignment & (*alignment - 1)) == 0;
   if (!is_power_of_two || *alignment < limits::kGgufMinAlignment ||
       *alignment > limits::kGgufMaxAlignment) {
-    return cursor.Damaged(absl::StrCat(
-        "bad alignment; expected a power of two from ",
-        limits::kGgufMinAlignment, " to ", limits::kGgufMaxAlignment, ", got ",
-        *alignment));
+    return cursor.Damaged(
+        absl::StrCat("bad alignment; expected a power of two from ",
+                     limits::kGgufMinAlignment, " to ",
+                     limits::kGgufMaxAlignment, ", got ", *alignment));
   }
   return *alignment;
 }
@@ -109,7 +108,8 @@ absl::Status RefuseSplit(GgufCursor& cursor, const GgufMetadata& metadata) {
   cursor.set_part("key \"split.count\"");
   return cursor.Unsupported(absl::StrCat(
       "one file of a split model is not read, merge them first; expected 1, "
-      "got ", count));
+      "got ",
+      count));
 }
 
 }  // namespace

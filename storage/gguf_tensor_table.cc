@@ -30,9 +30,8 @@ absl::Status ReadShape(GgufCursor& cursor, std::vector<uint64_t>* shape) {
   uint32_t rank = 0;
   LOWMEM_RETURN_IF_ERROR(cursor.Read(&rank));
   if (rank > limits::kTensorRank) {
-    return cursor.Damaged(
-        absl::StrCat("too many dimensions; expected at most ",
-                     limits::kTensorRank, ", got ", rank));
+    return cursor.Damaged(absl::StrCat("too many dimensions; expected at most ",
+                                       limits::kTensorRank, ", got ", rank));
   }
   shape->resize(rank);
   for (size_t i = 0; i < rank; ++i) {
@@ -54,7 +53,8 @@ absl::Status ReadDType(GgufCursor& cursor, DType* dtype) {
   if (!known.has_value()) {
     return cursor.Unsupported(
         absl::StrCat("unknown tensor type; expected a ggml type id that is "
-                     "supported, got ", id));
+                     "supported, got ",
+                     id));
   }
   *dtype = *known;
   return absl::OkStatus();
@@ -67,10 +67,10 @@ absl::StatusOr<uint64_t> TensorBytes(const GgufCursor& cursor,
   if (!row_bytes.has_value()) {
     const DTypeTraits& traits = TraitsOf(tensor.dtype);
     if (tensor.num_cols() % traits.block_elements != 0) {
-      return cursor.Damaged(absl::StrCat(
-          "row is no whole number of ", traits.name,
-          " blocks; expected a multiple of ", traits.block_elements, ", got ",
-          tensor.num_cols()));
+      return cursor.Damaged(
+          absl::StrCat("row is no whole number of ", traits.name,
+                       " blocks; expected a multiple of ",
+                       traits.block_elements, ", got ", tensor.num_cols()));
     }
     return cursor.Damaged("size overflows 64 bits");
   }
@@ -141,7 +141,8 @@ absl::Status PlaceGgufTensors(const RandomAccessFile& file, uint64_t data_ofs,
     if (ofs % alignment != 0) {
       return Damaged(file, tensor,
                      absl::StrCat("offset is not aligned; expected a multiple "
-                                  "of ", alignment, ", got ", ofs));
+                                  "of ",
+                                  alignment, ", got ", ofs));
     }
     if (!RangeFits(ofs, tensor.size_bytes, data_bytes)) {
       return Damaged(
@@ -153,22 +154,25 @@ absl::Status PlaceGgufTensors(const RandomAccessFile& file, uint64_t data_ofs,
     if (ofs < end) {
       return Damaged(file, tensor,
                      absl::StrCat("overlaps another tensor; expected an offset "
-                                  "of at least ", end, ", got ", ofs));
+                                  "of at least ",
+                                  end, ", got ", ofs));
     }
     // Bytes that belong to nothing are how one file becomes two (a polyglot).
     if (ofs - end >= alignment) {
-      return Damaged(file, tensor,
-                     absl::StrCat("a hole lies before it; expected at most ",
-                                  alignment - 1, " bytes of padding, got ",
-                                  ofs - end));
+      return Damaged(
+          file, tensor,
+          absl::StrCat("a hole lies before it; expected at most ",
+                       alignment - 1, " bytes of padding, got ", ofs - end));
     }
     end = ofs + tensor.size_bytes;
     tensor.file_ofs = data_ofs + ofs;
   }
   if (data_bytes - end >= alignment) {
-    return absl::DataLossError(absl::StrCat(
-        file.path(), ": data section: bytes follow the last tensor; expected "
-        "at most ", alignment - 1, " of padding, got ", data_bytes - end));
+    return absl::DataLossError(
+        absl::StrCat(file.path(),
+                     ": data section: bytes follow the last tensor; expected "
+                     "at most ",
+                     alignment - 1, " of padding, got ", data_bytes - end));
   }
   return absl::OkStatus();
 }

@@ -23,10 +23,10 @@ namespace lowmem {
 absl::StatusOr<std::vector<TensorInfo>> ReadGgufTensorTable(
     GgufCursor& cursor, uint64_t num_tensors);
 
-// Proves that names are unique and that the tensors fill the data section, which
-// begins at `data_ofs`, in some order without overlap or gap but for the padding to
-// `alignment`; then makes `file_ofs` count from the start of the file.
-// Errors: kDataLoss.
+// Proves that names are unique and that the tensors fill the data section,
+// which begins at `data_ofs`, in some order without overlap or gap but for the
+// padding to `alignment`; then makes `file_ofs` count from the start of the
+// file. Errors: kDataLoss.
 absl::Status PlaceGgufTensors(const RandomAccessFile& file, uint64_t data_ofs,
                               uint64_t alignment,
                               std::vector<TensorInfo>* tensors);

@@ -17,17 +17,26 @@ struct TypeRow {
 
 // By GgufType.
 constexpr std::array<TypeRow, 13> kTypes = {{
-    {"uint8", 1}, {"int8", 1}, {"uint16", 2}, {"int16", 2}, {"uint32", 4},
-    {"int32", 4}, {"float32", 4}, {"bool", 1}, {"string", 8}, {"array", 0},
-    {"uint64", 8}, {"int64", 8}, {"float64", 8},
+    {"uint8", 1},
+    {"int8", 1},
+    {"uint16", 2},
+    {"int16", 2},
+    {"uint32", 4},
+    {"int32", 4},
+    {"float32", 4},
+    {"bool", 1},
+    {"string", 8},
+    {"array", 0},
+    {"uint64", 8},
+    {"int64", 8},
+    {"float64", 8},
 }};
 
 absl::StatusOr<GgufType> ReadType(GgufCursor& cursor, absl::string_view what) {
   uint32_t id = 0;
   LOWMEM_RETURN_IF_ERROR(cursor.Read(&id));
   if (id >= kTypes.size()) {
-    return cursor.Damaged(absl::StrCat("unknown ", what,
-                                       "; expected at most ",
+    return cursor.Damaged(absl::StrCat("unknown ", what, "; expected at most ",
                                        kTypes.size() - 1, ", got ", id));
   }
   return static_cast<GgufType>(id);
@@ -109,21 +118,31 @@ absl::string_view GgufTypeName(GgufType type) {
 absl::Status ReadGgufScalar(GgufCursor& cursor, GgufType type,
                             GgufValue* value) {
   switch (type) {
-    case GgufType::kUint8: return ReadInteger<uint8_t>(cursor, value);
-    case GgufType::kInt8: return ReadInteger<int8_t>(cursor, value);
-    case GgufType::kUint16: return ReadInteger<uint16_t>(cursor, value);
-    case GgufType::kInt16: return ReadInteger<int16_t>(cursor, value);
-    case GgufType::kUint32: return ReadInteger<uint32_t>(cursor, value);
-    case GgufType::kInt32: return ReadInteger<int32_t>(cursor, value);
-    case GgufType::kUint64: return ReadInteger<uint64_t>(cursor, value);
-    case GgufType::kInt64: return ReadInteger<int64_t>(cursor, value);
-    case GgufType::kFloat32: return ReadReal<float>(cursor, value);
-    case GgufType::kFloat64: return ReadReal<double>(cursor, value);
+    case GgufType::kUint8:
+      return ReadInteger<uint8_t>(cursor, value);
+    case GgufType::kInt8:
+      return ReadInteger<int8_t>(cursor, value);
+    case GgufType::kUint16:
+      return ReadInteger<uint16_t>(cursor, value);
+    case GgufType::kInt16:
+      return ReadInteger<int16_t>(cursor, value);
+    case GgufType::kUint32:
+      return ReadInteger<uint32_t>(cursor, value);
+    case GgufType::kInt32:
+      return ReadInteger<int32_t>(cursor, value);
+    case GgufType::kUint64:
+      return ReadInteger<uint64_t>(cursor, value);
+    case GgufType::kInt64:
+      return ReadInteger<int64_t>(cursor, value);
+    case GgufType::kFloat32:
+      return ReadReal<float>(cursor, value);
+    case GgufType::kFloat64:
+      return ReadReal<double>(cursor, value);
     case GgufType::kBool:
       LOWMEM_RETURN_IF_ERROR(ReadInteger<uint8_t>(cursor, value));
       if (value->integer > 1) {
-        return cursor.Damaged(absl::StrCat(
-            "not a bool; expected 0 or 1, got ", value->integer));
+        return cursor.Damaged(
+            absl::StrCat("not a bool; expected 0 or 1, got ", value->integer));
       }
       return absl::OkStatus();
     case GgufType::kString:
