@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <random>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -224,6 +225,29 @@ TEST(JsonSaxTest, HandlerErrorEndsTheParse) {
     EXPECT_THAT(ParseJson(R"({"a":[1,"x",true,null]})", recorder),
                 Fails(absl::StatusCode::kUnimplemented, "handler refuses"))
         << event;
+  }
+}
+
+TEST(JsonSaxTest, EveryTruncationIsRefused) {
+  const std::string text =
+      R"({"k\u00e9y": [12.5e-3, "\ud83d\ude00 \u00e9", {"b": true}], "z": null})";
+  ASSERT_THAT(StatusFor(text), IsOk());
+  for (size_t length = 0; length < text.size(); ++length) {
+    EXPECT_EQ(StatusFor(text.substr(0, length)).code(), kDataLoss) << length;
+  }
+}
+
+TEST(JsonSaxTest, DamagedTextIsParsedOrRefusedButNeverWorse) {
+  const std::string text =
+      R"({"weight_map": {"a.b": "model-00001.safetensors", "c": [1, -2.5e7]}})";
+  std::mt19937 random(20240601);  // any seed; fixed so that a failure repeats
+  for (int round = 0; round < 20'000; ++round) {
+    std::string damaged = text;
+    for (uint32_t i = 0; i < 1 + random() % 3; ++i) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    const absl::Status status = StatusFor(damaged);
+    ASSERT_TRUE(status.ok() || status.code() == kDataLoss) << status;
   }
 }
 
