@@ -32,7 +32,6 @@ absl::Status MergeTable::Add(const Merge& merge) {
 }
 
 void MergeTable::Finish() {
-  merges_.shrink_to_fit();
   rank_by_pair_.Reset(merges_.size());
   for (uint32_t rank = 0; rank < merges_.size(); ++rank) {
     const Merge& merge = merges_[rank];

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "engine/text/chunked_vector.h"
 #include "engine/text/compact_index.h"
 #include "engine/text/vocabulary.h"
 
@@ -43,7 +44,7 @@ class MergeTable {
   size_t size() const { return merges_.size(); }
 
  private:
-  std::vector<Merge> merges_;
+  ChunkedVector<Merge> merges_;
   CompactIndex rank_by_pair_;
 };
 
@@ -71,9 +72,9 @@ class BpeModel {
   }
 
  private:
-  const Vocabulary vocabulary_;
-  const MergeTable merges_;
-  const BpeOptions options_;
+  Vocabulary vocabulary_;
+  MergeTable merges_;
+  BpeOptions options_;
   std::array<int32_t, 256> id_of_byte_;  // -1 where there is none
 };
 

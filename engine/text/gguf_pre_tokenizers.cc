@@ -82,7 +82,7 @@ JsonValue Typed(absl::string_view type, std::vector<JsonValue::Member> members) 
 
 JsonValue ByteLevel(bool use_regex) {
   return Typed("ByteLevel", {{"add_prefix_space", JsonValue::Bool(false)},
-                             {"trim_offsets", JsonValue::Bool(true)},
+                             {"trim_offsets", JsonValue::Bool(use_regex)},
                              {"use_regex", JsonValue::Bool(use_regex)}});
 }
 
