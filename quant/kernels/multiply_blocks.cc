@@ -55,7 +55,7 @@ void MultiplyBlock(const WeightRows& weights, size_t row_begin, size_t num_rows,
                   scratch.panel[r]);
       }
       ForEachTileOfTokens(tokens.num_tokens, [&](size_t t, auto count) HWY_ATTR {
-        AddTile<F32Weights, count()>(panel_rows,
+        AddTile<F32Weights, count()>(panel_rows, 0,
                                      tokens.x + t * tokens.x_stride + col,
                                      tokens.x_stride, num_cols / kNumLanes,
                                      &scratch.sums[row][t], kBlockTokens);

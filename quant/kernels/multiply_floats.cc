@@ -22,6 +22,9 @@ namespace HWY_NAMESPACE {
 
 inline constexpr size_t kGroupsPerBlock = 4;
 inline constexpr size_t kBlockTokenBytes = 256 << 10;
+// Where several vectors make up the lanes, each walks the same columns: as many as
+// stay in the first-level cache. One vector walks them all.
+inline constexpr size_t kColsAtOnce = kNumVecs == 1 ? size_t{1} << 30 : 1024;
 
 template <class W, size_t kNumTokens>
 HWY_INLINE void MultiplyTile(const WeightRows& weights,
@@ -38,15 +41,18 @@ HWY_INLINE void MultiplyTile(const WeightRows& weights,
   const float* x = tokens.x + first * tokens.x_stride;
   const size_t num_left = weights.num_cols % kNumLanes;
   const size_t num_whole = weights.num_cols - num_left;
-  AddTile<W, kNumTokens>(rows, x, tokens.x_stride, num_whole / kNumLanes, sums[0],
-                         kNumTokens);
+  for (size_t col = 0; col < num_whole; col += kColsAtOnce) {
+    AddTile<W, kNumTokens>(rows, col, x + col, tokens.x_stride,
+                           HWY_MIN(kColsAtOnce, num_whole - col) / kNumLanes,
+                           sums[0], kNumTokens);
+  }
   if (num_left != 0) {
     const LastGroup<W, kTileRows> last(rows, num_whole, num_left);
     HWY_ALIGN float x_groups[kNumTokens][kNumLanes];
     for (size_t t = 0; t < kNumTokens; ++t) {
       CopyPadded(x + t * tokens.x_stride + num_whole, num_left, x_groups[t]);
     }
-    AddTile<W, kNumTokens>(last.rows, x_groups[0], kNumLanes, 1, sums[0],
+    AddTile<W, kNumTokens>(last.rows, 0, x_groups[0], kNumLanes, 1, sums[0],
                            kNumTokens);
   }
   for (size_t r = 0; r < kTileRows; ++r) {

@@ -55,14 +55,14 @@ HWY_INLINE float SumOf(const LaneSums& sums) {
   return SumOfLanes(lanes);
 }
 
-// sums[r * sums_stride + t] += `num_groups` groups of 16 columns of row r times those
-// of token t. The lanes are taken one vector after another, each over all columns:
+// sums[r * sums_stride + t] += `num_groups` groups of 16 columns of row r, from
+// first_col on, times those of token t, from x + t * x_stride on. The lanes are taken one vector after another, each over all columns:
 // a tile of whole sets of lanes would be too small on narrow targets to keep the
 // multipliers busy.
 template <class W, size_t kNumTokens>
-HWY_INLINE void AddTile(const uint8_t* const (&rows)[kTileRows], const float* x,
-                        size_t x_stride, size_t num_groups, LaneSums* sums,
-                        size_t sums_stride) {
+HWY_INLINE void AddTile(const uint8_t* const (&rows)[kTileRows], size_t first_col,
+                        const float* x, size_t x_stride, size_t num_groups,
+                        LaneSums* sums, size_t sums_stride) {
   const FloatTag d;
   for (size_t lane = 0; lane < kNumLanes; lane += kVecLanes) {
     FloatVec acc[kTileRows][kNumTokens];
@@ -78,7 +78,7 @@ HWY_INLINE void AddTile(const uint8_t* const (&rows)[kTileRows], const float* x,
       FloatVec w[kTileRows];
       LOWMEM_UNROLL
       for (size_t r = 0; r < kTileRows; ++r) {
-        w[r] = W::Load(rows[r] + col * W::kElementBytes);
+        w[r] = W::Load(rows[r] + (first_col + col) * W::kElementBytes);
       }
       LOWMEM_UNROLL
       for (size_t t = 0; t < kNumTokens; ++t) {
