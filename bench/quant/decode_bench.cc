@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DecodeRow for every type: stored bytes and elements a second. The row is as long
-// as a feed-forward matrix of a 7B model is wide and stays in the inner caches, so
-// that what is measured is decoding, not memory.
+// DecodeRow for every type: stored bytes and elements a second. The row is as
+// long as a feed-forward matrix of a 7B model is wide and stays in the inner
+// caches, so that what is measured is decoding, not memory.
 #include <cstdint>
 #include <random>
 #include <string>

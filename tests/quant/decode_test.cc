@@ -11,8 +11,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "hwy/targets.h"
 #include "storage/dtype.h"
+#include "tests/quant/kernels/each_target.h"
 #include "tests/support/golden_tensors.h"
 
 namespace lowmem {
@@ -39,7 +39,7 @@ std::vector<DType> DecodableTypes() {
 
 std::vector<uint32_t> BitsOf(const float* values, size_t n) {
   std::vector<uint32_t> bits(n);
-  std::memcpy(bits.data(), values, n * sizeof(float));
+  if (n > 0) std::memcpy(bits.data(), values, n * sizeof(float));
   return bits;
 }
 
@@ -59,7 +59,8 @@ class DecodeTypeTest : public ::testing::TestWithParam<DType> {
     const std::string name(TraitsOf(GetParam()).name);
     raw_ = Golden().Bytes(name + ".raw");
     values_ = Golden().Floats(name + ".f32");
-    if (GetParam() == DType::kF32) {  // not in the file: its bytes are its values
+    if (GetParam() ==
+        DType::kF32) {  // not in the file: its bytes are its values
       values_ = Golden().Floats("Q4_0.f32");
       raw_ = Golden().Bytes("Q4_0.f32");
     }
@@ -80,9 +81,8 @@ class DecodeTypeTest : public ::testing::TestWithParam<DType> {
 
 TEST_P(DecodeTypeTest, RowsEqualGgmlBitForBit) {
   for (size_t row = 0; row < values_.size() / kRowElements; ++row) {
-    EXPECT_EQ(
-        DecodeBits(GetParam(), raw() + row * row_bytes_, kRowElements),
-        BitsOf(values_.data() + row * kRowElements, kRowElements))
+    EXPECT_EQ(DecodeBits(GetParam(), raw() + row * row_bytes_, kRowElements),
+              BitsOf(values_.data() + row * kRowElements, kRowElements))
         << "row " << row;
   }
 }
@@ -110,7 +110,8 @@ TEST_P(DecodeTypeTest, SourceNeedsNoAlignment) {
 TEST_P(DecodeTypeTest, AllBytesOfAnyValueAreAccepted) {
   // Codes index tables and scales may be NaN: no byte may lead out of a table.
   const DTypeTraits& traits = TraitsOf(GetParam());
-  const size_t elements = traits.block_elements == 1 ? 64 : traits.block_elements;
+  const size_t elements =
+      traits.block_elements == 1 ? 64 : traits.block_elements;
   std::vector<uint8_t> bytes(*RowBytes(GetParam(), elements));
   std::vector<float> out(elements);
   uint32_t state = 12345;
@@ -130,24 +131,21 @@ TEST_P(DecodeTypeTest, AllBytesOfAnyValueAreAccepted) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    AllTypes, DecodeTypeTest, ::testing::ValuesIn(DecodableTypes()),
-    [](const ::testing::TestParamInfo<DType>& param) {
-      return std::string(TraitsOf(param.param).name);
-    });
+INSTANTIATE_TEST_SUITE_P(AllTypes, DecodeTypeTest,
+                         ::testing::ValuesIn(DecodableTypes()),
+                         [](const ::testing::TestParamInfo<DType>& param) {
+                           return std::string(TraitsOf(param.param).name);
+                         });
 
 TEST(DecodeTest, EveryInstructionSetDecodesToTheSameBits) {
-  const int64_t attainable = hwy::SupportedTargets();
-  for (int64_t rest = attainable; rest != 0; rest &= rest - 1) {
-    const int64_t target = rest & -rest;
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    testing::ChooseTargets(target);
     SCOPED_TRACE(hwy::TargetName(target));
     for (const DType dtype : DecodableTypes()) {
+      if (dtype == DType::kF32) continue;  // a copy on every target
       const std::string name(TraitsOf(dtype).name);
       const std::string raw = Golden().Bytes(name + ".raw");
       const std::vector<float> values = Golden().Floats(name + ".f32");
-      if (dtype == DType::kF32) continue;  // a copy on every target
       ASSERT_FALSE(raw.empty()) << name;
       EXPECT_EQ(DecodeBits(dtype, reinterpret_cast<const uint8_t*>(raw.data()),
                            values.size()),
@@ -155,8 +153,7 @@ TEST(DecodeTest, EveryInstructionSetDecodesToTheSameBits) {
           << name;
     }
   }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  testing::ChooseTargets(0);
 }
 
 TEST(DecodeTest, ADecoderExistsExactlyWhereTheTypeIsDecodable) {
@@ -173,7 +170,8 @@ uint32_t NumberBehind(const std::string& json, const std::string& key,
   const std::string quoted = "\"" + key + "\": ";
   const size_t found = json.find(quoted, pos);
   if (found == std::string::npos) return 0;
-  return static_cast<uint32_t>(std::stoul(json.substr(found + quoted.size(), 8)));
+  return static_cast<uint32_t>(
+      std::stoul(json.substr(found + quoted.size(), 8)));
 }
 
 TEST(DecodeTest, TypesAndBlocksAreThoseOfTheGoldenList) {
@@ -187,7 +185,8 @@ TEST(DecodeTest, TypesAndBlocksAreThoseOfTheGoldenList) {
     const size_t entry = json.find("\"" + std::string(traits.name) + "\": {");
     if (entry == std::string::npos) continue;
     ++found;
-    EXPECT_EQ(NumberBehind(json, "block_elements", entry), traits.block_elements)
+    EXPECT_EQ(NumberBehind(json, "block_elements", entry),
+              traits.block_elements)
         << traits.name;
     EXPECT_EQ(NumberBehind(json, "block_bytes", entry), traits.block_bytes)
         << traits.name;

@@ -17,14 +17,16 @@ float ReferenceF16(uint32_t half) {
   const int exponent = static_cast<int>((half >> 10) & 31);
   const int mantissa = static_cast<int>(half & 1023);
   const float sign = (half & 0x8000) != 0 ? -1.0f : 1.0f;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
+  if (exponent == 0)
+    return sign * std::ldexp(static_cast<float>(mantissa), -24);
   if (exponent == 31) return sign * std::numeric_limits<float>::infinity();
   return sign * std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
 }
 
 std::vector<uint16_t> AllWords() {
   std::vector<uint16_t> words(65536);
-  for (uint32_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint16_t>(i);
+  for (uint32_t i = 0; i < words.size(); ++i)
+    words[i] = static_cast<uint16_t>(i);
   return words;
 }
 
@@ -40,7 +42,8 @@ TEST(ScalarConvertTest, EveryF16HasItsIeeeValue) {
   const std::vector<float> row = DecodeAllWords(DType::kF16);
   for (uint32_t i = 0; i < 65536; ++i) {
     const uint32_t bits = std::bit_cast<uint32_t>(row[i]);
-    EXPECT_EQ(bits, std::bit_cast<uint32_t>(F16ToF32(static_cast<uint16_t>(i))));
+    EXPECT_EQ(bits,
+              std::bit_cast<uint32_t>(F16ToF32(static_cast<uint16_t>(i))));
     if ((i & 0x7C00) == 0x7C00 && (i & 0x3FF) != 0) {  // NaN: sign and payload
       EXPECT_EQ(bits, ((i & 0x8000) << 16) | 0x7F800000 | ((i & 0x3FF) << 13));
     } else {

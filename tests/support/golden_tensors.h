@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the project's own golden safetensors files for tests. It trusts them, and
-// shares no code with the reader under test.
+// Reads the project's own golden safetensors files for tests. It trusts them,
+// and shares no code with the reader under test.
 
 #ifndef LOWMEM_TESTS_SUPPORT_GOLDEN_TENSORS_H_
 #define LOWMEM_TESTS_SUPPORT_GOLDEN_TENSORS_H_
@@ -45,7 +45,9 @@ class GoldenTensors {
   std::vector<float> Floats(const std::string& name) const {
     const std::string bytes = Bytes(name);
     std::vector<float> values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+    if (!values.empty()) {
+      std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+    }
     return values;
   }
 
