@@ -24,8 +24,10 @@ struct GgufHead {
 };
 
 // Lifetime: `file` must outlive the result.
+// Memory: the result, about 4 bytes for each byte of the tensor table, and 32 KiB.
 // Errors: kDataLoss for a damaged file; kUnimplemented for another version, a
-// big-endian file or an unknown tensor type.
+// big-endian file, an unknown tensor type, an array of arrays or one file of a split
+// model; kUnavailable.
 absl::StatusOr<GgufHead> ReadGgufHead(const RandomAccessFile& file);
 
 }  // namespace lowmem
