@@ -20,6 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience(120);
+constexpr std::chrono::milliseconds kPollInterval(5);
 
 struct Pipe {
   int read_end = -1, write_end = -1;
@@ -61,6 +62,18 @@ void Fill(int fd) {
   argv.push_back(nullptr);
   execv(argv[0], argv.data());
   _exit(127);
+}
+
+// Fields of /proc/<pid>/stat, counted from 0. The program's name has no blanks.
+constexpr int kState = 2;
+constexpr int kUserTicks = 13;
+
+// Empty when there is no such process.
+std::string StatField(pid_t pid, int index) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string field;
+  for (int i = 0; i <= index; ++i) stat >> field;
+  return stat ? field : "";
 }
 
 // Appends what is there. False at the end.
@@ -132,14 +145,24 @@ bool Subprocess::WaitUntilBlocked() {
   const Clock::time_point end = Clock::now() + kPatience;
   // Asleep once may be the wait for a page; asleep for long is the write.
   for (int num_asleep = 0; num_asleep < 10;) {
-    std::ifstream stat("/proc/" + std::to_string(pid_) + "/stat");
-    std::string pid, name, state;
-    stat >> pid >> name >> state;
+    const std::string state = StatField(pid_, kState);
     if (state.empty() || state == "Z" || Clock::now() > end) return false;
     num_asleep = state == "S" ? num_asleep + 1 : 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(kPollInterval);
   }
   return true;
+}
+
+bool Subprocess::WaitForCpuSeconds(double seconds) {
+  const Clock::time_point end = Clock::now() + kPatience;
+  for (;;) {
+    const std::string state = StatField(pid_, kState);
+    if (state.empty() || state == "Z" || Clock::now() > end) return false;
+    if (std::stod(StatField(pid_, kUserTicks)) >= seconds * sysconf(_SC_CLK_TCK)) {
+      return true;
+    }
+    std::this_thread::sleep_for(kPollInterval);
+  }
 }
 
 std::optional<uint64_t> Subprocess::StatusBytes(const std::string& name) const {

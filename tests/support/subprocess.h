@@ -48,6 +48,8 @@ class Subprocess {
   bool WaitForStdout(size_t num_bytes);
   // Waits until the child sleeps, as it does in a write that has no room.
   bool WaitUntilBlocked();
+  // Waits until the child has computed for so long. False when it ended first.
+  bool WaitForCpuSeconds(double seconds);
   // A "Name: 123 kB" line of /proc/<pid>/status, in bytes.
   std::optional<uint64_t> StatusBytes(const std::string& name) const;
   void CloseStdout();

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory: budgets that are too small are refused with exit code 6 before a weight is
+// read, and so is a machine that has none to give.
+#include "absl/strings/str_cat.h"
+#include "tests/e2e/cli_fixture.h"
+
+namespace lowmem::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<std::string> Generate(const std::string& budget,
+                                  const std::string& mode) {
+  return {"-m", Tiny("llama"), "--ram-budget", budget, "--mode", mode, "generate",
+          "--prompt-ids", "1,2,3", "-n", "2", "--json"};
+}
+
+TEST(MemoryTest, BudgetOfOneByteIsRefusedWithTheLargestItem) {
+  for (const char* mode : {"mmap", "copy"}) {
+    const SubprocessResult result = RunCli(Generate("1", mode));
+    EXPECT_TRUE(IsRefusal(result, 6, "1 B"));
+    EXPECT_THAT(result.err, HasSubstr("largest")) << "names the largest item";
+  }
+}
+
+TEST(MemoryTest, LeastBudgetOfInfoIsEnoughAndOneByteLessIsNot) {
+  const SubprocessResult info = RunCli({"-m", Tiny("llama"), "--json", "info"});
+  ASSERT_EQ(info.exit_code, 0) << info.err;
+  const uint64_t least =
+      At(ParseJsonText(info.out), "min_budget_bytes").AsUint64().value_or(0);
+  ASSERT_GT(least, 0u);
+  const auto open = [](uint64_t budget) {
+    return RunCli({"-m", Tiny("llama"), "--ram-budget", absl::StrCat(budget),
+                   "generate", "--prompt-ids", "1", "-n", "1"});
+  };
+  EXPECT_EQ(open(least).exit_code, 0) << open(least).err;
+  EXPECT_EQ(open(least - 1).exit_code, 6);
+}
+
+TEST(MemoryTest, BudgetThatFitsIsReportedAndTakesCopy) {
+  const SubprocessResult result =
+      RunCli({"-m", Tiny("llama"), "--ram-budget", "1.5G", "generate",
+              "--prompt-ids", "1,2,3", "-n", "2", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const JsonValue json = ParseJsonText(result.out);
+  EXPECT_EQ(At(At(json, "stats"), "ram_budget_bytes").AsUint64(), 1610612736u);
+  EXPECT_EQ(At(At(json, "stats"), "mode").string(), "copy");
+}
+
+TEST(MemoryTest, AutomaticBudgetIsANumber) {
+  const SubprocessResult result = RunCli(Generate("auto", "mmap"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const JsonValue json = ParseJsonText(result.out);
+  EXPECT_GT(At(At(json, "stats"), "ram_budget_bytes").AsUint64().value_or(0), 0u);
+}
+
+// Whatever fails first, an allocation, a mapping or a thread, the end is the same.
+TEST(MemoryTest, AMachineWithoutMemoryIsCode6) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need address space of their own";
+#endif
+  int num_refused = 0;
+  for (uint64_t mib = 16; mib <= 256; mib += 12) {
+    SubprocessOptions options;
+    options.program = Cli();
+    options.args = Generate("auto", "copy");
+    options.address_space_bytes = mib << 20;
+    const SubprocessResult result = RunSubprocess(options);
+    if (result.exit_code == 0) continue;
+    EXPECT_TRUE(IsRefusal(result, 6, "memory")) << mib << " MiB";
+    ++num_refused;
+  }
+  EXPECT_GT(num_refused, 0) << "the smallest limit holds the program only just";
+}
+
+}  // namespace
+}  // namespace lowmem::testing

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ctrl-C, readers that go away and outputs that take nothing.
+#include <csignal>
+
+#include "tests/e2e/cli_fixture.h"
+
+namespace lowmem::testing {
+namespace {
+
+// Goes on for as long as the context of the tiny model lets it: it is made large.
+class EndlessTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    model_ = CopyTiny("llama", folder_);
+    ReplaceInFile(model_ + "/config.json", "\"max_position_embeddings\": 512",
+                  "\"max_position_embeddings\": 1000000");
+  }
+  SubprocessOptions Endless() const {
+    SubprocessOptions options;
+    options.program = Cli();
+    options.args = {"-m", model_, "-t", "1", "generate", "--prompt-ids", "267,220",
+                    "-n", "-1", "--ignore-eos"};
+    return options;
+  }
+  const TempFolder folder_;
+  std::string model_;
+};
+
+TEST_F(EndlessTest, SignalEndsWith130AndWhatWasPrintedStays) {
+  for (const int signal_number : {SIGINT, SIGTERM}) {
+    Subprocess process(Endless());
+    ASSERT_TRUE(process.WaitForStdout(100));
+    process.Signal(signal_number);
+    const SubprocessResult result = process.Wait();
+    EXPECT_EQ(result.exit_code, 130);
+    EXPECT_GE(result.out.size(), 100u);
+    EXPECT_EQ(result.out.back(), '\n');
+    EXPECT_EQ(result.err, "lowmem-run: interrupted\n");
+  }
+}
+
+TEST_F(EndlessTest, JsonTellsThatItWasInterrupted) {
+  SubprocessOptions options = Endless();
+  options.args.push_back("--json");
+  Subprocess process(options);
+  // Nothing is printed before the end, but opening so small a model takes no time.
+  ASSERT_TRUE(process.WaitForCpuSeconds(0.5));
+  process.Signal(SIGINT);
+  const SubprocessResult result = process.Wait();
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_EQ(At(ParseJsonText(result.out), "stop_reason").string(), "interrupted");
+}
+
+TEST_F(EndlessTest, ReaderThatGoesAwayEndsItQuietly) {
+  Subprocess process(Endless());
+  ASSERT_TRUE(process.WaitForStdout(10));
+  process.CloseStdout();
+  const SubprocessResult result = process.Wait();
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(EndlessTest, SecondSignalKillsWhatDoesNotListen) {
+  SubprocessOptions options = Endless();
+  options.block_stdout = true;  // the first write never ends
+  Subprocess process(options);
+  ASSERT_TRUE(process.WaitUntilBlocked());
+  process.Signal(SIGINT);
+  ASSERT_TRUE(process.WaitUntilBlocked());
+  process.Signal(SIGINT);
+  EXPECT_EQ(process.Wait().signal, SIGINT);
+}
+
+TEST(OutputTest, FullOutputIsCode7) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"--version"},
+      {"--help"},
+      {"-m", Tiny("llama"), "info"},
+      {"-m", Tiny("llama"), "--json", "info", "--tensors"},
+      {"-m", Tiny("llama"), "generate", "-p", "a", "-n", "3"},
+      {"-m", Tiny("llama"), "--json", "generate", "-p", "a", "-n", "3"}};
+  for (const std::vector<std::string>& command : commands) {
+    SubprocessOptions options;
+    options.program = Cli();
+    options.args = command;
+    options.stdout_path = "/dev/full";
+    EXPECT_TRUE(IsRefusal(RunSubprocess(options), 7, "stdout: "))
+        << command.back();
+  }
+}
+
+TEST(OutputTest, TokenizeEndsQuietlyWithItsReader) {
+  std::string lines;
+  for (int i = 0; i < 20000; ++i) lines += "{\"text\": \"H\"}\n";
+  SubprocessOptions options;
+  options.program = Cli();
+  options.args = {"-m", Tiny("llama"), "tokenize"};
+  options.stdin_text = lines;
+  Subprocess process(options);
+  ASSERT_TRUE(process.WaitForStdout(10));
+  process.CloseStdout();
+  const SubprocessResult result = process.Wait();
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(OutputTest, WaitingForStdinEndsOnASignal) {
+  SubprocessOptions options;
+  options.program = Cli();
+  options.args = {"-m", Tiny("llama"), "tokenize"};
+  options.keep_stdin_open = true;
+  Subprocess process(options);
+  ASSERT_TRUE(process.WaitUntilBlocked());
+  process.Signal(SIGINT);
+  EXPECT_EQ(process.Wait().exit_code, 130);
+}
+
+}  // namespace
+}  // namespace lowmem::testing
