@@ -88,7 +88,13 @@ absl::Status AddedTokens::Finish(const Normalizer& normalizer) {
       }
       LOWMEM_ASSIGN_OR_RETURN(std::string text,
                               normalizer.Normalize(token.content, scratch));
-      if (!text.empty()) normalized_.entries.push_back({std::move(text), idx});
+      if (text.empty()) {
+        return absl::UnimplementedError(absl::StrCat(
+            "\"", Printable(token.content), "\": nothing is left of it once it is ",
+            "normalized; such a token is not supported"));
+      }
+      if (text != token.content) normalized_content_by_id_[token.id] = text;
+      normalized_.entries.push_back({std::move(text), idx});
     }
   }
   raw_.Build();
@@ -109,6 +115,11 @@ const AddedToken* AddedTokens::Find(absl::string_view content) const {
 const AddedToken* AddedTokens::FindById(int32_t id) const {
   const auto found = idx_by_id_.find(id);
   return found == idx_by_id_.end() ? nullptr : &tokens_[found->second];
+}
+
+absl::string_view AddedTokens::DecodedText(const AddedToken& token) const {
+  const auto found = normalized_content_by_id_.find(token.id);
+  return found == normalized_content_by_id_.end() ? token.content : found->second;
 }
 
 void AddedTokens::Matcher::Build() {
@@ -198,6 +209,8 @@ absl::Status AddedTokens::Split(absl::string_view text, Pass pass,
       if (match.end >= space_end) space_end = EndOfSpaceBehind(text, match.end);
       match.end = space_end;
     }
+    // All of it may be white space that the token before has taken.
+    if (match.begin >= match.end) continue;
     if (done < match.begin) parts.push_back({{done, match.begin}, std::nullopt});
     parts.push_back({match, token.id});
     // As the reference does it: the search goes on behind the token itself, so a

@@ -48,11 +48,16 @@ class AddedTokens {
   // Errors: kDataLoss for an id that another content has, or too many or too long
   // tokens.
   absl::Status Add(AddedToken token);
-  // Prepares the search. Errors: those of the normalizer.
+  // Prepares the search.
+  // Errors: those of the normalizer; kUnimplemented for a token of which it leaves
+  // nothing.
   absl::Status Finish(const Normalizer& normalizer);
 
   const AddedToken* Find(absl::string_view content) const;
   const AddedToken* FindById(int32_t id) const;
+  // What a token is in decoded text: the form in which it is sought, so of one that
+  // is normalized the normalized content. Usable after Finish.
+  absl::string_view DecodedText(const AddedToken& token) const;
   // In the order they were added.
   const std::vector<AddedToken>& tokens() const { return tokens_; }
 
@@ -89,6 +94,8 @@ class AddedTokens {
   std::vector<AddedToken> tokens_;
   absl::flat_hash_map<std::string, uint32_t> idx_by_content_;
   absl::flat_hash_map<int32_t, uint32_t> idx_by_id_;
+  // Of the tokens that the normalizer changes.
+  absl::flat_hash_map<int32_t, std::string> normalized_content_by_id_;
   Matcher raw_;
   Matcher normalized_;
   std::optional<Regex> word_char_;  // set when a token asks for single_word

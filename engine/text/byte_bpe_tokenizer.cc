@@ -168,7 +168,7 @@ absl::StatusOr<std::vector<int32_t>> ByteBpeTokenizer::Encode(
 std::string ByteBpeTokenizer::TokenBytes(int32_t id) const {
   std::string bytes;
   if (const AddedToken* token = stages_.added_tokens.FindById(id)) {
-    AppendBytesOf(token->content, bytes);
+    AppendBytesOf(stages_.added_tokens.DecodedText(*token), bytes);
   } else if (stages_.model.vocabulary().Has(id)) {
     AppendBytesOf(stages_.model.vocabulary().Text(id), bytes);
   }

@@ -11,6 +11,13 @@
 namespace lowmem {
 namespace {
 
+// What Oniguruma's \w matches (6.9.8, tried with every assigned code point). Inside a
+// class it is the Unicode property; alone and in \b it also takes the superscripts
+// and fractions of Latin-1.
+constexpr absl::string_view kWordInClass = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+constexpr absl::string_view kWordAlone =
+    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\xb2\xb3\xb9\xbc-\xbe)";
+
 absl::Status Unsupported(absl::string_view what) {
   return absl::UnimplementedError(
       absl::StrCat("pattern: \"", Printable(what), "\" is not supported"));
@@ -53,6 +60,15 @@ class Translator {
     rest_.remove_prefix(num_bytes);
   }
 
+  static std::string WordBoundary(bool negated) {
+    const std::string behind = absl::StrCat("(?<=[", kWordAlone, "])");
+    const std::string not_behind = absl::StrCat("(?<![", kWordAlone, "])");
+    const std::string ahead = absl::StrCat("(?=[", kWordAlone, "])");
+    const std::string not_ahead = absl::StrCat("(?![", kWordAlone, "])");
+    return negated ? absl::StrCat("(?:", behind, ahead, "|", not_behind, not_ahead, ")")
+                   : absl::StrCat("(?:", behind, not_ahead, "|", not_behind, ahead, ")");
+  }
+
   absl::Status Escape(bool in_class) {
     if (rest_.size() < 2) return Unsupported(rest_);
     const char c = rest_[1];
@@ -64,12 +80,16 @@ class Translator {
       case 'D': Replace(2, R"(\P{Nd})"); return absl::OkStatus();
       case 'v': Replace(2, R"(\x0b)"); return absl::OkStatus();
       case 'w':
-        Replace(2, in_class ? std::string(kWordClass)
-                            : absl::StrCat("[", kWordClass, "]"));
+        Replace(2, in_class ? std::string(kWordInClass)
+                            : absl::StrCat("[", kWordAlone, "]"));
         return absl::OkStatus();
       case 'W':
         if (in_class) break;
-        Replace(2, absl::StrCat("[^", kWordClass, "]"));
+        Replace(2, absl::StrCat("[^", kWordAlone, "]"));
+        return absl::OkStatus();
+      case 'b': case 'B':
+        if (in_class) break;
+        Replace(2, WordBoundary(/*negated=*/c == 'B'));
         return absl::OkStatus();
       case 'p': case 'P': {
         const size_t end = rest_.find('}');

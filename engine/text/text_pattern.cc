@@ -77,7 +77,12 @@ void CutByPredicate(TextPattern::CharPredicate predicate, absl::string_view text
 absl::StatusOr<TextPattern> TextPattern::FromJson(const JsonValue& spec) {
   if (spec.members().size() == 1) {
     const auto& [kind, value] = spec.members().front();
-    if (kind == "String" && value.is_string()) return FromString(value.string());
+    if (kind == "String" && value.is_string()) {
+      // To the reference a string is an escaped regex, and an empty one matches
+      // between any two characters.
+      if (value.string().empty()) return FromRegex("");
+      return FromString(value.string());
+    }
     if (kind == "Regex" && value.is_string()) {
       LOWMEM_ASSIGN_OR_RETURN(const std::string regex,
                               TranslateOniguruma(value.string()));
