@@ -1,5 +1,6 @@
-# What is installed: both libraries, the public headers, the command line, and what
-# finds them, lowmemConfig.cmake and lowmem.pc. The installed tree may be moved.
+# What is installed of the library: both forms, the public headers, and what finds
+# them, lowmemConfig.cmake and lowmem.pc. The installed tree may be moved. lowmem-run
+# is installed where it is built.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS lowmem_static lowmem_shared EXPORT lowmemTargets
@@ -8,9 +9,6 @@ install(TARGETS lowmem_static lowmem_shared EXPORT lowmemTargets
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/engine/include/lowmem
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-if(TARGET lowmem-run)
-  install(TARGETS lowmem-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
 
 set(lowmem_config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/lowmem)
 install(EXPORT lowmemTargets NAMESPACE lowmem:: DESTINATION ${lowmem_config_dir})

@@ -2,8 +2,7 @@
 # three ways and runs it. Run as: cmake -D BUILD_DIR= -D WORK_DIR= -D MODEL_DIR=
 # -D CXX= -D CXX_FLAGS= -D BUILD_TYPE= -P install_and_run.cmake
 function(run)
-  execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY
-    OUTPUT_VARIABLE output ERROR_VARIABLE output ECHO_ERROR_VARIABLE)
+  execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
 # The example greets, continues by four tokens and reports; an absent model is one
