@@ -32,9 +32,9 @@ void ListItems(const MemoryForecast& forecast, uint64_t num_tokens,
 }  // namespace
 
 uint64_t MemoryForecast::KvBytes(uint64_t num_tokens) const {
-  const auto rounded = CheckedRoundUp(num_tokens, footprint.kv_page_tokens);
-  if (!rounded) return kTooMuch;
-  return CheckedMul(*rounded, footprint.kv_bytes_per_token).value_or(kTooMuch);
+  const uint64_t num_pages = num_tokens / footprint.kv_page_tokens +
+                             (num_tokens % footprint.kv_page_tokens != 0);
+  return CheckedMul(num_pages, footprint.kv_page_bytes).value_or(kTooMuch);
 }
 
 uint64_t MemoryForecast::RequiredBytes(uint64_t num_tokens) const {

@@ -20,7 +20,9 @@ struct ModelFootprint {
   uint64_t tokenizer_bytes = 0;  // an estimate
   uint64_t program_bytes = 0;    // code, libraries and stacks; an estimate
   uint64_t kv_bytes_per_token = 0;
-  uint32_t kv_page_tokens = 1;   // keys and values are taken by so many tokens
+  // Keys and values are taken for so many tokens together, in so many bytes.
+  uint32_t kv_page_tokens = 1;
+  uint64_t kv_page_bytes = 0;
   uint32_t context_tokens = 0;   // longest sequence
 };
 

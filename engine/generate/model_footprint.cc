@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/generate/model_footprint.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 
 #include "engine/generate/sampler.h"
+#include "storage/base/aligned_buffer.h"
+#include "storage/base/checked_math.h"
 #include "storage/base/status_macros.h"
 #include "storage/base/units.h"
 #include "storage/file.h"
@@ -15,6 +16,12 @@ namespace {
 
 // lowmem-run after --version: code, libraries and stacks.
 constexpr uint64_t kProgramBytes = 6 * kMiB;
+
+// What an AlignedBuffer of that size is charged.
+uint64_t WholePages(uint64_t num_bytes) {
+  return CheckedRoundUp(num_bytes, AlignedBuffer::kAlignmentBytes)
+      .value_or(num_bytes);
+}
 
 }  // namespace
 
@@ -61,13 +68,17 @@ absl::StatusOr<ModelFootprint> MeasureFootprint(const Checkpoint& checkpoint,
   ModelFootprint footprint;
   footprint.weight_bytes = UsedWeightBytes(checkpoint, weights);
   LOWMEM_ASSIGN_OR_RETURN(
-      footprint.arena_bytes,
+      const uint64_t activation_bytes,
       Transformer::ActivationBytes(config, options, num_threads));
-  footprint.sampler_bytes = SamplerBuffers::BytesFor(config.vocab_size);
+  footprint.arena_bytes = WholePages(activation_bytes);
+  footprint.sampler_bytes =
+      WholePages(SamplerBuffers::BytesFor(config.vocab_size));
   footprint.tokenizer_bytes = EstimateTokenizerBytes(checkpoint);
   footprint.program_bytes = kProgramBytes;
   footprint.kv_bytes_per_token = KvCache::BytesPerToken(KvShapeOf(config));
   footprint.kv_page_tokens = KvCache::kPageTokens;
+  footprint.kv_page_bytes =
+      WholePages(footprint.kv_bytes_per_token * KvCache::kPageTokens);
   footprint.context_tokens = options.max_context_tokens;
   return footprint;
 }

@@ -49,7 +49,8 @@ double NegativeLogLikelihood(absl::Span<const float> logits, int32_t id) {
   const double largest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (float logit : logits) sum += std::exp(logit - largest);
-  return std::log(sum) + largest - logits[id];
+  // In this order: where the logits are huge the logarithm would be lost in them.
+  return std::log(sum) + (largest - logits[id]);
 }
 
 absl::StatusOr<PerplexityResult> MeasurePerplexity(

@@ -26,16 +26,19 @@ auto MoreLikely(absl::Span<const float> logits) {
 }
 
 // logits become (logit - largest) / temperature: at most 0, never NaN, whatever came
-// in. Subtracting first keeps a small temperature from overflowing.
-void Scale(float temperature, absl::Span<float> logits) {
+// in. Subtracting first keeps a small temperature from overflowing. False when there
+// is no number above minus infinity among them.
+bool Scale(float temperature, absl::Span<float> logits) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kLargest = std::numeric_limits<float>::max();
-  float largest = -kLargest;
+  float largest = -kInfinity;
   for (float& logit : logits) {
     logit = std::isnan(logit) ? -kInfinity : std::min(logit, kLargest);
     largest = std::max(largest, logit);
   }
+  if (largest == -kInfinity) return false;
   for (float& logit : logits) logit = (logit - largest) / temperature;
+  return true;
 }
 
 }  // namespace
@@ -88,7 +91,7 @@ int32_t Sampler::Choose(absl::Span<const float> logits, uint64_t pos) {
 // The tokens still in question are the first num_kept entries of order();
 // probabilities() holds theirs by id.
 int32_t Sampler::Draw(absl::Span<float> logits, uint64_t pos) {
-  Scale(plan_.temperature, logits);
+  if (!Scale(plan_.temperature, logits)) return 0;
   absl::Span<uint32_t> order = buffers_.order();
   absl::Span<float> probabilities = buffers_.probabilities();
   std::iota(order.begin(), order.end(), 0u);

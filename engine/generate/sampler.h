@@ -4,8 +4,8 @@
 //
 // What is defined here beyond them, so that a text is the same everywhere: of equal
 // logits the smaller id comes first; top-k keeps exactly k; top-p keeps a token
-// while those before it sum to less than top_p; NaN is never chosen. exp is that of
-// quant/vector_ops.h.
+// while those before it sum to less than top_p; NaN and minus infinity are never
+// chosen, unless there is nothing else: then id 0. exp is that of vector_ops.h.
 
 #ifndef LOWMEM_ENGINE_GENERATE_SAMPLER_H_
 #define LOWMEM_ENGINE_GENERATE_SAMPLER_H_

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/generate/model_summary.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "lowmem/engine.h"
+#include "tests/support/status_matchers.h"
+
+namespace lowmem {
+namespace {
+
+using ::lowmem::testing::Fails;
+using ::lowmem::testing::IsOk;
+
+EngineOptions OptionsFor(const std::string& path) {
+  EngineOptions options;
+  options.model_path = absl::StrCat(LOWMEM_TESTDATA_DIR, "/", path);
+  options.num_threads = 1;
+  return options;
+}
+
+TEST(ModelSummaryTest, SaysWhatTheModelIs) {
+  ASSERT_OK_AND_ASSIGN(const ModelSummary summary,
+                       SummarizeModel(OptionsFor("tiny/llama")));
+  EXPECT_EQ(summary.family, "llama");
+  EXPECT_EQ(summary.config.num_layers, 2);
+  EXPECT_EQ(summary.config.dim, 96);
+  // Embedding and head, two layers of q, k, v, o, gate, up, down and two norms, and
+  // the last norm; two bytes each.
+  const uint64_t layer = 2 * 96 * 96 + 2 * 32 * 96 + 3 * 160 * 96 + 2 * 96;
+  EXPECT_EQ(summary.num_parameters, 2 * 320 * 96 + 2 * layer + 96);
+  EXPECT_EQ(summary.model_bytes, 2 * summary.num_parameters);
+  EXPECT_EQ(summary.checkpoint->tensors().size(), 2 * 9 + 3);
+}
+
+TEST(ModelSummaryTest, AForecastForEachMode) {
+  ASSERT_OK_AND_ASSIGN(const ModelSummary summary,
+                       SummarizeModel(OptionsFor("tiny/qwen2")));
+  ASSERT_EQ(summary.forecasts.size(), 2);
+  EXPECT_EQ(summary.forecasts[0].mode, Mode::kMmap);
+  EXPECT_EQ(summary.forecasts[0].mapped_weight_bytes, summary.model_bytes);
+  EXPECT_EQ(summary.forecasts[1].mode, Mode::kCopy);
+  EXPECT_EQ(summary.forecasts[1].heap_weight_bytes, summary.model_bytes);
+  EXPECT_EQ(summary.forecasts[0].footprint.kv_bytes_per_token,
+            2 * 2 * 2 * 16 * sizeof(float));
+}
+
+// What Open really takes is what was forecast.
+TEST(ModelSummaryTest, TheForecastIsWhatTheMeterShows) {
+  EngineOptions options = OptionsFor("tiny/llama");
+  options.mode = Mode::kCopy;
+  ASSERT_OK_AND_ASSIGN(const ModelSummary summary, SummarizeModel(options));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Engine> engine,
+                       Engine::Open(options));
+  const Meter meter = engine->MemoryReport();
+  EXPECT_EQ(meter.resident_weight_bytes, summary.forecasts[1].heap_weight_bytes);
+  EXPECT_LE(meter.arena_bytes, summary.forecasts[1].footprint.arena_bytes);
+  EXPECT_GT(meter.arena_bytes + 4096, summary.forecasts[1].footprint.arena_bytes);
+}
+
+TEST(ModelSummaryTest, TheSmallestBudgetIsExact) {
+  for (const char* path : {"tiny/llama", "tiny/qwen2", "tiny-gguf/llama-q4_0.gguf"}) {
+    EngineOptions options = OptionsFor(path);
+    ASSERT_OK_AND_ASSIGN(const ModelSummary summary, SummarizeModel(options));
+    options.ram_budget_bytes = summary.min_budget_bytes;
+    EXPECT_THAT(Engine::Open(options), IsOk()) << path;
+    options.ram_budget_bytes = summary.min_budget_bytes - 1;
+    EXPECT_THAT(Engine::Open(options),
+                Fails(absl::StatusCode::kResourceExhausted, "needed"))
+        << path;
+  }
+}
+
+TEST(ModelSummaryTest, AnAbsentModelIsNotFound) {
+  EXPECT_THAT(SummarizeModel(OptionsFor("absent")),
+              Fails(absl::StatusCode::kNotFound, "absent"));
+}
+
+}  // namespace
+}  // namespace lowmem
