@@ -21,8 +21,10 @@ uint64_t KvCache::BytesPerToken(const KvShape& shape) {
 
 KvCache::KvCache(const KvShape& shape, uint32_t max_tokens,
                  MemoryAccount& account)
-    : shape_(shape), max_tokens_(max_tokens),
-      page_bytes_(BytesPerToken(shape) * kPageTokens), account_(account) {}
+    : shape_(shape),
+      max_tokens_(max_tokens),
+      page_bytes_(BytesPerToken(shape) * kPageTokens),
+      account_(account) {}
 
 absl::Status KvCache::Reserve(uint32_t num_tokens) {
   if (num_tokens > max_tokens_ - size_) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and values of one sequence, in pages that are taken as the sequence grows.
-// A page holds kPageTokens positions of every layer, laid out as
+// Keys and values of one sequence, in pages that are taken as the sequence
+// grows. A page holds kPageTokens positions of every layer, laid out as
 //   [num_layers][keys, values][num_kv_heads][kPageTokens][head_dim]
-// so that attention, which walks the positions of one head of one layer, reads whole
-// pages' worth of contiguous rows.
+// so that attention, which walks the positions of one head of one layer, reads
+// whole pages' worth of contiguous rows.
 
 #ifndef LOWMEM_ENGINE_CACHE_KV_CACHE_H_
 #define LOWMEM_ENGINE_CACHE_KV_CACHE_H_
@@ -24,10 +24,9 @@ struct KvShape {
 };
 
 // float32 rows.
-// Thread safety: one writer; readers of completed rows may run together, and so may
-// writers of different rows.
-// Memory: BytesPerToken for each position, in whole pages, charged as they are
-// taken.
+// Thread safety: one writer; readers of completed rows may run together, and so
+// may writers of different rows. Memory: BytesPerToken for each position, in
+// whole pages, charged as they are taken.
 class KvCache {
  public:
   static constexpr uint32_t kPageTokens = 16;
@@ -39,7 +38,8 @@ class KvCache {
   KvCache(const KvShape& shape, uint32_t max_tokens, MemoryAccount& account);
 
   // Makes room for positions [size(), size() + num_tokens).
-  // Errors: kOutOfRange beyond max_tokens; kResourceExhausted. Nothing is taken then.
+  // Errors: kOutOfRange beyond max_tokens; kResourceExhausted. Nothing is taken
+  // then.
   absl::Status Reserve(uint32_t num_tokens);
 
   // The row of one position and head: [head_dim].
@@ -51,9 +51,9 @@ class KvCache {
     return Row(layer_idx, 1, kv_head_idx, pos);
   }
 
-  // The rows of one head in one page, that is of positions page_idx * kPageTokens
-  // and following: [kPageTokens, head_dim], contiguous.
-  // REQUIRES: room was reserved for the first of them.
+  // The rows of one head in one page, that is of positions page_idx *
+  // kPageTokens and following: [kPageTokens, head_dim], contiguous. REQUIRES:
+  // room was reserved for the first of them.
   const float* KeyPage(uint32_t layer_idx, uint32_t kv_head_idx,
                        uint32_t page_idx) const {
     return PageRows(layer_idx, 0, kv_head_idx, page_idx);
@@ -70,9 +70,8 @@ class KvCache {
   // Declares `num_tokens` further positions complete.
   // REQUIRES: room was reserved for them.
   void Advance(uint32_t num_tokens) { size_ += num_tokens; }
-  // Forgets every position from `new_size` on, reserved ones too, and gives whole
-  // pages back.
-  // REQUIRES: new_size <= size().
+  // Forgets every position from `new_size` on, reserved ones too, and gives
+  // whole pages back. REQUIRES: new_size <= size().
   void Truncate(uint32_t new_size);
   uint64_t allocated_bytes() const { return pages_.size() * page_bytes_; }
 
@@ -80,14 +79,15 @@ class KvCache {
   const float* PageRows(uint32_t layer_idx, uint32_t is_value,
                         uint32_t kv_head_idx, uint32_t page_idx) const {
     const uint64_t block =
-        (uint64_t{layer_idx} * 2 + is_value) * shape_.num_kv_heads + kv_head_idx;
+        (uint64_t{layer_idx} * 2 + is_value) * shape_.num_kv_heads +
+        kv_head_idx;
     return reinterpret_cast<const float*>(pages_[page_idx].data()) +
            block * kPageTokens * shape_.head_dim;
   }
   float* Row(uint32_t layer_idx, uint32_t is_value, uint32_t kv_head_idx,
              uint32_t pos) {
-    return const_cast<float*>(PageRows(layer_idx, is_value, kv_head_idx,
-                                       pos / kPageTokens)) +
+    return const_cast<float*>(
+               PageRows(layer_idx, is_value, kv_head_idx, pos / kPageTokens)) +
            uint64_t{pos % kPageTokens} * shape_.head_dim;
   }
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/config_gguf.h"
 
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/model/family.h"
+#include "engine/model/gguf_fields.h"
 #include "quant/decode.h"
 #include "storage/base/limits.h"
 #include "storage/base/printable.h"
@@ -18,88 +17,10 @@
 namespace lowmem {
 namespace {
 
-// Metadata whose keys begin with the architecture's name.
-class ArchitectureKeys {
- public:
-  ArchitectureKeys(const GgufMetadata& metadata, std::string path,
-                   std::string architecture)
-      : metadata_(metadata), path_(std::move(path)),
-        architecture_(std::move(architecture)) {}
-
-  std::string Key(absl::string_view name) const {
-    return absl::StrCat(architecture_, ".", name);
-  }
-  bool Has(absl::string_view name) const {
-    return metadata_.Find(Key(name)) != nullptr;
-  }
-
-  absl::StatusOr<uint32_t> UintOr(absl::string_view name, uint64_t if_absent,
-                                  uint64_t max) const {
-    uint64_t number = if_absent;
-    if (const GgufValue* value = metadata_.Find(Key(name)); value != nullptr) {
-      if (value->type == GgufType::kArray) {
-        return Unimplemented(name, "no support for one value a layer");
-      }
-      const std::optional<uint64_t> read = metadata_.GetUint(Key(name));
-      if (!read.has_value()) return DataLoss(name, "expected an integer");
-      number = *read;
-    }
-    if (number < 1 || number > max) {
-      return DataLoss(name, absl::StrCat("expected an integer from 1 to ", max,
-                                         ", got ", number));
-    }
-    return static_cast<uint32_t>(number);
-  }
-
-  absl::StatusOr<uint32_t> Uint(absl::string_view name, uint64_t max) const {
-    if (!Has(name)) return DataLoss(name, "is absent");
-    return UintOr(name, 0, max);
-  }
-
-  absl::StatusOr<double> PositiveOr(absl::string_view name,
-                                    double if_absent) const {
-    return Has(name) ? Positive(name) : if_absent;
-  }
-
-  absl::StatusOr<double> Positive(absl::string_view name) const {
-    if (!Has(name)) return DataLoss(name, "is absent");
-    const std::optional<double> number = metadata_.GetFloat(Key(name));
-    if (!number.has_value() || !std::isfinite(*number) || *number <= 0) {
-      return DataLoss(name, number.has_value()
-                                ? absl::StrCat("expected a number above zero, got ",
-                                               *number)
-                                : "expected a number");
-    }
-    return *number;
-  }
-
-  absl::StatusOr<std::string> StringOr(absl::string_view name,
-                                       absl::string_view if_absent) const {
-    if (!Has(name)) return std::string(if_absent);
-    const std::string* text = metadata_.GetString(Key(name));
-    if (text == nullptr) return DataLoss(name, "expected a string");
-    return *text;
-  }
-
-  absl::Status DataLoss(absl::string_view name, absl::string_view what) const {
-    return absl::DataLossError(absl::StrCat(path_, ": ", Key(name), ": ", what));
-  }
-  absl::Status Unimplemented(absl::string_view name,
-                             absl::string_view what) const {
-    return absl::UnimplementedError(
-        absl::StrCat(path_, ": ", Key(name), ": ", what));
-  }
-
- private:
-  const GgufMetadata& metadata_;
-  const std::string path_;
-  const std::string architecture_;
-};
-
-// Keys that change what the model computes and that nothing here computes; 0 and
-// false are as good as absent.
+// Keys that change what the model computes and that nothing here computes; 0
+// and false are as good as absent.
 absl::Status RefuseUnsupported(const GgufMetadata& metadata,
-                               const ArchitectureKeys& keys) {
+                               const GgufFields& keys) {
   for (const absl::string_view name :
        {"expert_count", "attention.sliding_window", "attn_logit_softcapping",
         "final_logit_softcapping", "attention.scale", "embedding_scale",
@@ -119,25 +40,26 @@ absl::Status RefuseUnsupported(const GgufMetadata& metadata,
   return absl::OkStatus();
 }
 
-absl::Status ReadSizes(const ArchitectureKeys& keys, ModelConfig* out) {
+absl::Status ReadSizes(const GgufFields& keys, ModelConfig* out) {
   LOWMEM_ASSIGN_OR_RETURN(out->num_layers,
                           keys.Uint("block_count", limits::kNumLayers));
-  LOWMEM_ASSIGN_OR_RETURN(out->dim, keys.Uint("embedding_length", limits::kDim));
+  LOWMEM_ASSIGN_OR_RETURN(out->dim,
+                          keys.Uint("embedding_length", limits::kDim));
   LOWMEM_ASSIGN_OR_RETURN(out->ff_dim,
                           keys.Uint("feed_forward_length", limits::kDim));
   LOWMEM_ASSIGN_OR_RETURN(out->num_heads,
                           keys.Uint("attention.head_count", limits::kNumHeads));
-  LOWMEM_ASSIGN_OR_RETURN(
-      out->num_kv_heads,
-      keys.UintOr("attention.head_count_kv", out->num_heads, limits::kNumHeads));
+  LOWMEM_ASSIGN_OR_RETURN(out->num_kv_heads,
+                          keys.UintOr("attention.head_count_kv", out->num_heads,
+                                      limits::kNumHeads));
   LOWMEM_ASSIGN_OR_RETURN(out->max_context_tokens,
                           keys.Uint("context_length", limits::kContextTokens));
 
   if (!keys.Has("attention.key_length") && out->dim % out->num_heads != 0) {
-    return keys.DataLoss("attention.head_count",
-                         absl::StrCat("key_length is absent, and embedding_length ",
-                                      out->dim, " is no multiple of ",
-                                      out->num_heads));
+    return keys.DataLoss(
+        "attention.head_count",
+        absl::StrCat("key_length is absent, and embedding_length ", out->dim,
+                     " is no multiple of ", out->num_heads));
   }
   LOWMEM_ASSIGN_OR_RETURN(out->head_dim,
                           keys.UintOr("attention.key_length",
@@ -148,8 +70,9 @@ absl::Status ReadSizes(const ArchitectureKeys& keys, ModelConfig* out) {
   if (value_dim != out->head_dim) {
     return keys.Unimplemented(
         "attention.value_length",
-        absl::StrCat("no support for values of another length than keys; expected ",
-                     out->head_dim, ", got ", value_dim));
+        absl::StrCat(
+            "no support for values of another length than keys; expected ",
+            out->head_dim, ", got ", value_dim));
   }
   return absl::OkStatus();
 }
@@ -166,9 +89,9 @@ absl::Status ReadDivisors(const Checkpoint& checkpoint, const std::string& name,
         checkpoint.path(), ": ", name, ": expected a vector of half a head"));
   }
   if (!TraitsOf(tensor.dtype).decodable) {
-    return absl::UnimplementedError(absl::StrCat(
-        checkpoint.path(), ": ", name, ": no support for dtype ",
-        TraitsOf(tensor.dtype).name));
+    return absl::UnimplementedError(absl::StrCat(checkpoint.path(), ": ", name,
+                                                 ": no support for dtype ",
+                                                 TraitsOf(tensor.dtype).name));
   }
   std::vector<uint8_t> bytes(tensor.size_bytes);
   LOWMEM_RETURN_IF_ERROR(checkpoint.files()[tensor.file_idx]->Read(
@@ -179,11 +102,12 @@ absl::Status ReadDivisors(const Checkpoint& checkpoint, const std::string& name,
   return absl::OkStatus();
 }
 
-absl::Status ReadRope(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
+absl::Status ReadRope(const Checkpoint& checkpoint, const GgufFields& keys,
                       ModelConfig* out) {
   RopeConfig& rope = out->rope;
   rope.neighbour_pairs = out->family->gguf_neighbour_pairs;
-  LOWMEM_ASSIGN_OR_RETURN(rope.theta, keys.PositiveOr("rope.freq_base", 10000.0));
+  LOWMEM_ASSIGN_OR_RETURN(rope.theta,
+                          keys.PositiveOr("rope.freq_base", 10000.0));
   LOWMEM_ASSIGN_OR_RETURN(
       const uint32_t rotated,
       keys.UintOr("rope.dimension_count", out->head_dim, limits::kDim));
@@ -215,8 +139,8 @@ absl::Status ReadRope(const Checkpoint& checkpoint, const ArchitectureKeys& keys
       TensorName(out->family->gguf_tensors, TensorRole::kRopeDivisors), &rope);
 }
 
-// The vocabulary, the head and the biases: what only the tensors tell. Presence in
-// the first layer counts for all; ResolveWeights finds a layer that differs.
+// The vocabulary, the head and the biases: what only the tensors tell. Presence
+// in the first layer counts for all; ResolveWeights finds a layer that differs.
 absl::Status ReadFromTensors(const Checkpoint& checkpoint, ModelConfig* out) {
   const absl::Span<const TensorPattern> names = out->family->gguf_tensors;
   const auto has = [&](TensorRole role) {
@@ -247,22 +171,26 @@ absl::Status ReadTokens(const GgufMetadata& metadata, const std::string& path,
   // 2^32 - 1 is how some writers say "none".
   const auto token = [&](absl::string_view key) -> int64_t {
     const std::optional<uint64_t> id = metadata.GetUint(key);
-    if (!id.has_value() || *id >= std::numeric_limits<uint32_t>::max()) return -1;
+    if (!id.has_value() || *id >= std::numeric_limits<uint32_t>::max())
+      return -1;
     return static_cast<int64_t>(*id);
   };
   out->bos_id = token("tokenizer.ggml.bos_token_id");
   const int64_t eos_id = token("tokenizer.ggml.eos_token_id");
   if (eos_id > std::numeric_limits<int32_t>::max()) {
     return absl::DataLossError(absl::StrCat(
-        path, ": tokenizer.ggml.eos_token_id: expected a token id, got ", eos_id));
+        path, ": tokenizer.ggml.eos_token_id: expected a token id, got ",
+        eos_id));
   }
   if (eos_id >= 0) out->eos_ids.push_back(static_cast<int32_t>(eos_id));
 
   const GgufValue* tokens = metadata.Find("tokenizer.ggml.tokens");
   if (tokens != nullptr && tokens->num_elements > out->vocab_size) {
     return absl::DataLossError(absl::StrCat(
-        path, ": tokenizer.ggml.tokens: more than the embedding has rows; expected "
-        "at most ", out->vocab_size, ", got ", tokens->num_elements));
+        path,
+        ": tokenizer.ggml.tokens: more than the embedding has rows; expected "
+        "at most ",
+        out->vocab_size, ", got ", tokens->num_elements));
   }
   return absl::OkStatus();
 }
@@ -284,7 +212,7 @@ absl::StatusOr<ModelConfig> ReadConfigGguf(const Checkpoint& checkpoint) {
         absl::StrCat(path, ": general.architecture: no support for \"",
                      Printable(*architecture), "\""));
   }
-  const ArchitectureKeys keys(metadata, path, *architecture);
+  const GgufFields keys(metadata, path, *architecture);
   LOWMEM_RETURN_IF_ERROR(RefuseUnsupported(metadata, keys));
   LOWMEM_RETURN_IF_ERROR(ReadSizes(keys, &out));
   LOWMEM_ASSIGN_OR_RETURN(const double epsilon,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GGUF metadata, as llama.cpp's converter writes it, turned into a ModelConfig. The
-// format leaves some things to the tensors: their presence says whether there are
-// biases, an own head and frequency divisors, and the rows of the embedding are the
-// vocabulary.
+// GGUF metadata, as llama.cpp's converter writes it, turned into a ModelConfig.
+// The format leaves some things to the tensors: their presence says whether
+// there are biases, an own head and frequency divisors, and the rows of the
+// embedding are the vocabulary.
 
 #ifndef LOWMEM_ENGINE_MODEL_CONFIG_GGUF_H_
 #define LOWMEM_ENGINE_MODEL_CONFIG_GGUF_H_

@@ -37,7 +37,8 @@ absl::StatusOr<const FamilySpec*> FindFamily(const JsonFields& config) {
                           config.OptionalString("model_type"));
   if (model_type.empty()) {
     if (by_architecture != nullptr) return by_architecture;
-    return config.DataLoss("model_type", "neither it nor architectures is there");
+    return config.DataLoss("model_type",
+                           "neither it nor architectures is there");
   }
   const FamilySpec* by_type = FamilyByModelType(model_type);
   if (by_architecture != nullptr && by_type != by_architecture) {
@@ -57,7 +58,8 @@ absl::StatusOr<const FamilySpec*> FindFamily(const JsonFields& config) {
 absl::Status RefuseWindow(const FamilySpec& family, const JsonFields& config) {
   bool windowed = false;
   switch (family.window) {
-    case WindowRule::kNone: break;
+    case WindowRule::kNone:
+      break;
     case WindowRule::kUnlessNull:
       // Absent, transformers takes 4096.
       windowed = !config.IsNull("sliding_window");
@@ -98,8 +100,8 @@ absl::Status RefuseUnsupported(const FamilySpec& family,
                           config.OptionalString("hidden_act"));
   if (!activation.empty() && activation != "silu") {
     return config.Unimplemented(
-        "hidden_act", absl::StrCat("expected \"silu\", got \"",
-                                   Printable(activation), "\""));
+        "hidden_act",
+        absl::StrCat("expected \"silu\", got \"", Printable(activation), "\""));
   }
   LOWMEM_ASSIGN_OR_RETURN(const std::optional<double> rotary_share,
                           config.OptionalPositive("partial_rotary_factor"));
@@ -131,20 +133,20 @@ absl::Status ReadIds(const JsonFields& config, absl::string_view key,
     return absl::OkStatus();
   };
   if (!value->is_array()) return add(*value);
-  for (const JsonValue& item : value->items()) LOWMEM_RETURN_IF_ERROR(add(item));
+  for (const JsonValue& item : value->items())
+    LOWMEM_RETURN_IF_ERROR(add(item));
   return absl::OkStatus();
 }
 
 absl::Status ReadSizes(const JsonFields& config, ModelConfig* out) {
-  LOWMEM_ASSIGN_OR_RETURN(
-      out->num_layers, config.Uint32("num_hidden_layers", 1, limits::kNumLayers));
+  LOWMEM_ASSIGN_OR_RETURN(out->num_layers, config.Uint32("num_hidden_layers", 1,
+                                                         limits::kNumLayers));
   LOWMEM_ASSIGN_OR_RETURN(out->dim,
                           config.Uint32("hidden_size", 1, limits::kDim));
   LOWMEM_ASSIGN_OR_RETURN(out->ff_dim,
                           config.Uint32("intermediate_size", 1, limits::kDim));
-  LOWMEM_ASSIGN_OR_RETURN(
-      out->num_heads,
-      config.Uint32("num_attention_heads", 1, limits::kNumHeads));
+  LOWMEM_ASSIGN_OR_RETURN(out->num_heads, config.Uint32("num_attention_heads",
+                                                        1, limits::kNumHeads));
   LOWMEM_ASSIGN_OR_RETURN(out->vocab_size,
                           config.Uint32("vocab_size", 1, limits::kVocabSize));
   LOWMEM_ASSIGN_OR_RETURN(
@@ -180,8 +182,8 @@ absl::StatusOr<ModelConfig> ParseConfigJson(absl::string_view text,
                         absl::StrCat(path, ": ", json.status().message()));
   }
   if (!json->is_object()) {
-    return absl::DataLossError(absl::StrCat(path, ": expected an object, got ",
-                                            DescribeJson(*json)));
+    return absl::DataLossError(
+        absl::StrCat(path, ": expected an object, got ", DescribeJson(*json)));
   }
   const JsonFields config(*json, path);
 
@@ -195,11 +197,10 @@ absl::StatusOr<ModelConfig> ParseConfigJson(absl::string_view text,
   LOWMEM_ASSIGN_OR_RETURN(const std::optional<double> epsilon,
                           config.OptionalPositive("rms_norm_eps"));
   out.norm_epsilon = static_cast<float>(epsilon.value_or(1e-6));
-  LOWMEM_ASSIGN_OR_RETURN(
-      out.tied_head,
-      config.BoolOr("tie_word_embeddings", family.tied_by_default));
-  LOWMEM_ASSIGN_OR_RETURN(
-      out.qkv_bias, HasBias(family.qkv_bias, config, "attention_bias"));
+  LOWMEM_ASSIGN_OR_RETURN(out.tied_head, config.BoolOr("tie_word_embeddings",
+                                                       family.tied_by_default));
+  LOWMEM_ASSIGN_OR_RETURN(out.qkv_bias,
+                          HasBias(family.qkv_bias, config, "attention_bias"));
   LOWMEM_ASSIGN_OR_RETURN(
       out.attention_out_bias,
       HasBias(family.attention_out_bias, config, "attention_bias"));

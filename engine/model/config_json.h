@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json, as transformers 4 and 5 write it, turned into a ModelConfig. Keys that
-// say how to train, and `dtype` or `torch_dtype` (the tensor table tells the truth),
-// are not read.
+// config.json, as transformers 4 and 5 write it, turned into a ModelConfig.
+// Keys that say how to train, and `dtype` or `torch_dtype` (the tensor table
+// tells the truth), are not read.
 
 #ifndef LOWMEM_ENGINE_MODEL_CONFIG_JSON_H_
 #define LOWMEM_ENGINE_MODEL_CONFIG_JSON_H_

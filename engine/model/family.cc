@@ -4,7 +4,8 @@
 namespace lowmem {
 namespace {
 
-// Sources of the names: published checkpoints of each family; llama.cpp's converter.
+// Sources of the names: published checkpoints of each family; llama.cpp's
+// converter.
 constexpr TensorPattern kLlamaTensors[] = {
     {TensorRole::kEmbedding, "model.embed_tokens.weight"},
     {TensorRole::kFinalNorm, "model.norm.weight"},
@@ -18,7 +19,8 @@ constexpr TensorPattern kLlamaTensors[] = {
     {TensorRole::kVBias, "model.layers.#.self_attn.v_proj.bias"},
     {TensorRole::kOProj, "model.layers.#.self_attn.o_proj.weight"},
     {TensorRole::kOBias, "model.layers.#.self_attn.o_proj.bias"},
-    {TensorRole::kFeedForwardNorm, "model.layers.#.post_attention_layernorm.weight"},
+    {TensorRole::kFeedForwardNorm,
+     "model.layers.#.post_attention_layernorm.weight"},
     {TensorRole::kGateProj, "model.layers.#.mlp.gate_proj.weight"},
     {TensorRole::kGateBias, "model.layers.#.mlp.gate_proj.bias"},
     {TensorRole::kUpProj, "model.layers.#.mlp.up_proj.weight"},

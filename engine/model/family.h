@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model families as data. A row says how a family names itself and its tensors and
-// which switches its configuration may set; the code that runs a model never asks
-// for a family by name. A new family is a new row, and a new switch only where it
-// computes something that no other family does.
+// Model families as data. A row says how a family names itself and its tensors
+// and which switches its configuration may set; the code that runs a model
+// never asks for a family by name. A new family is a new row, and a new switch
+// only where it computes something that no other family does.
 
 #ifndef LOWMEM_ENGINE_MODEL_FAMILY_H_
 #define LOWMEM_ENGINE_MODEL_FAMILY_H_
@@ -15,8 +15,8 @@
 
 namespace lowmem {
 
-// Whether a projection has a bias, as config.json tells. GGUF has no key for it:
-// there the tensor is present or not.
+// Whether a projection has a bias, as config.json tells. GGUF has no key for
+// it: there the tensor is present or not.
 enum class BiasRule : uint8_t {
   kNever,
   kAlways,
@@ -26,7 +26,8 @@ enum class BiasRule : uint8_t {
 // What makes config.json ask for windowed attention.
 enum class WindowRule : uint8_t {
   kNone,        // the family knows none
-  kUnlessNull,  // `sliding_window` unless it is null; absent means a default size
+  kUnlessNull,  // `sliding_window` unless it is null; absent means a default
+                // size
   kIfUsed,      // `sliding_window` only when `use_sliding_window` is true
 };
 
@@ -35,7 +36,8 @@ struct FamilySpec {
   // config.json: `architectures`[0] and `model_type`.
   absl::string_view architecture;
   absl::string_view model_type;
-  // GGUF's `general.architecture`; empty where that format has no name of its own.
+  // GGUF's `general.architecture`; empty where that format has no name of its
+  // own.
   absl::string_view gguf_architecture;
 
   absl::Span<const TensorPattern> hugging_face_tensors;
@@ -47,7 +49,8 @@ struct FamilySpec {
   BiasRule attention_out_bias = BiasRule::kNever;
   BiasRule mlp_bias = BiasRule::kNever;
   WindowRule window = WindowRule::kNone;
-  // The converter to GGUF permutes rows of q and k so that rope pairs are neighbours.
+  // The converter to GGUF permutes rows of q and k so that rope pairs are
+  // neighbours.
   bool gguf_neighbour_pairs = false;
 };
 

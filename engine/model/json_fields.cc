@@ -11,13 +11,18 @@ namespace lowmem {
 
 std::string DescribeJson(const JsonValue& value) {
   switch (value.kind()) {
-    case JsonValue::Kind::kNull: return "null";
-    case JsonValue::Kind::kBool: return *value.AsBool() ? "true" : "false";
-    case JsonValue::Kind::kNumber: return Printable(value.number_text());
+    case JsonValue::Kind::kNull:
+      return "null";
+    case JsonValue::Kind::kBool:
+      return *value.AsBool() ? "true" : "false";
+    case JsonValue::Kind::kNumber:
+      return Printable(value.number_text());
     case JsonValue::Kind::kString:
       return absl::StrCat("\"", Printable(value.string()), "\"");
-    case JsonValue::Kind::kArray: return "an array";
-    case JsonValue::Kind::kObject: return "an object";
+    case JsonValue::Kind::kArray:
+      return "an array";
+    case JsonValue::Kind::kObject:
+      return "an object";
   }
   return "nothing";
 }
@@ -45,9 +50,9 @@ absl::Status JsonFields::Unimplemented(absl::string_view key,
 absl::Status JsonFields::Unexpected(absl::string_view key,
                                     absl::string_view expected,
                                     const JsonValue* got) const {
-  return DataLoss(key,
-                  absl::StrCat("expected ", expected, ", got ",
-                               got == nullptr ? "nothing" : DescribeJson(*got)));
+  return DataLoss(
+      key, absl::StrCat("expected ", expected, ", got ",
+                        got == nullptr ? "nothing" : DescribeJson(*got)));
 }
 
 absl::StatusOr<std::optional<uint64_t>> JsonFields::OptionalUint(
@@ -87,7 +92,8 @@ absl::StatusOr<std::optional<double>> JsonFields::OptionalPositive(
 absl::StatusOr<double> JsonFields::Positive(absl::string_view key) const {
   LOWMEM_ASSIGN_OR_RETURN(const std::optional<double> number,
                           OptionalPositive(key));
-  if (!number.has_value()) return Unexpected(key, "a number above zero", nullptr);
+  if (!number.has_value())
+    return Unexpected(key, "a number above zero", nullptr);
   return *number;
 }
 

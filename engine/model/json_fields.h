@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Typed, bounded reading of the members of a JSON object, with the key in every
-// message. An absent key and null are the same thing, as they are to transformers.
+// message. An absent key and null are the same thing, as they are to
+// transformers.
 
 #ifndef LOWMEM_ENGINE_MODEL_JSON_FIELDS_H_
 #define LOWMEM_ENGINE_MODEL_JSON_FIELDS_H_
@@ -17,8 +18,9 @@
 
 namespace lowmem {
 
-// Lifetime: the value must outlive it. Thread safety: const methods are thread-safe.
-// Errors of all readers: kDataLoss for a value of another kind or out of bounds.
+// Lifetime: the value must outlive it. Thread safety: const methods are
+// thread-safe. Errors of all readers: kDataLoss for a value of another kind or
+// out of bounds.
 class JsonFields {
  public:
   // `where` begins every message: the file, and the key of a nested object.

@@ -17,20 +17,21 @@ absl::Status ValidateRope(const RopeConfig& rope, uint32_t head_dim,
                           const std::string& where) {
   if (rope.scaling == RopeScaling::kLlama3 &&
       rope.low_freq_factor >= rope.high_freq_factor) {
-    return absl::DataLossError(
-        absl::StrCat(where, "high_freq_factor: expected more than low_freq_factor ",
-                     rope.low_freq_factor, ", got ", rope.high_freq_factor));
+    return absl::DataLossError(absl::StrCat(
+        where, "high_freq_factor: expected more than low_freq_factor ",
+        rope.low_freq_factor, ", got ", rope.high_freq_factor));
   }
   if (!rope.frequency_divisors.empty() &&
       rope.frequency_divisors.size() != head_dim / 2) {
-    return absl::DataLossError(absl::StrCat(
-        where, "rope_freqs.weight: expected ", head_dim / 2, " values, got ",
-        rope.frequency_divisors.size()));
+    return absl::DataLossError(
+        absl::StrCat(where, "rope_freqs.weight: expected ", head_dim / 2,
+                     " values, got ", rope.frequency_divisors.size()));
   }
   for (const float divisor : rope.frequency_divisors) {
     if (!std::isfinite(divisor) || divisor <= 0) {
       return absl::DataLossError(absl::StrCat(
-          where, "rope_freqs.weight: expected numbers above zero, got ", divisor));
+          where, "rope_freqs.weight: expected numbers above zero, got ",
+          divisor));
     }
   }
   return absl::OkStatus();
@@ -57,15 +58,15 @@ absl::Status ValidateConfig(const ModelConfig& config, absl::string_view path) {
                      limits::kDim, ", got ", q_dim));
   }
   if (config.bos_id >= config.vocab_size) {
-    return absl::DataLossError(
-        absl::StrCat(where, "bos_token_id: expected less than the vocabulary's ",
-                     config.vocab_size, ", got ", config.bos_id));
+    return absl::DataLossError(absl::StrCat(
+        where, "bos_token_id: expected less than the vocabulary's ",
+        config.vocab_size, ", got ", config.bos_id));
   }
   for (const int32_t id : config.eos_ids) {
     if (id >= 0 && static_cast<uint32_t>(id) < config.vocab_size) continue;
-    return absl::DataLossError(
-        absl::StrCat(where, "eos_token_id: expected less than the vocabulary's ",
-                     config.vocab_size, ", got ", id));
+    return absl::DataLossError(absl::StrCat(
+        where, "eos_token_id: expected less than the vocabulary's ",
+        config.vocab_size, ", got ", id));
   }
   return ValidateRope(config.rope, config.head_dim, where);
 }

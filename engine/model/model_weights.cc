@@ -2,8 +2,10 @@
 #include "engine/model/model_weights.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,8 +16,8 @@
 namespace lowmem {
 namespace {
 
-// Looks tensors up by role and remembers what was wrong: of each kind of fault the
-// first, and how many names were not found.
+// Looks tensors up by role and remembers what was wrong: of each kind of fault
+// the first, and how many names were not found.
 class Resolver {
  public:
   Resolver(const ModelConfig& config, const Checkpoint& checkpoint)
@@ -42,9 +44,8 @@ class Resolver {
           absl::StrJoin(shape, ", "), "], got [",
           absl::StrJoin(tensor.shape, ", "), "]")));
     } else if (!TraitsOf(tensor.dtype).decodable && unsupported_.ok()) {
-      unsupported_ = absl::UnimplementedError(
-          absl::StrCat(Where(tensor), "no support for dtype ",
-                       TraitsOf(tensor.dtype).name));
+      unsupported_ = absl::UnimplementedError(absl::StrCat(
+          Where(tensor), "no support for dtype ", TraitsOf(tensor.dtype).name));
     }
     return *id;
   }
@@ -65,11 +66,12 @@ class Resolver {
 
   void RefuseLayersFrom(uint32_t num_layers) {
     for (const TensorInfo& tensor : checkpoint_.tensors()) {
-      const std::optional<uint32_t> layer_idx = LayerOfName(patterns_, tensor.name);
+      const std::optional<uint32_t> layer_idx =
+          LayerOfName(patterns_, tensor.name);
       if (!layer_idx.has_value() || *layer_idx < num_layers) continue;
-      Note(absl::DataLossError(absl::StrCat(
-          Where(tensor), "is there, but the configuration says ", num_layers,
-          " layers")));
+      Note(absl::DataLossError(
+          absl::StrCat(Where(tensor), "is there, but the configuration says ",
+                       num_layers, " layers")));
       return;
     }
   }
@@ -81,8 +83,8 @@ class Resolver {
     }
     if (num_absent_ > 1) {
       return absl::DataLossError(absl::StrCat(
-          checkpoint_.path(), ": ", first_absent_, ": the tensor is absent, and ",
-          num_absent_ - 1, " more are"));
+          checkpoint_.path(), ": ", first_absent_,
+          ": the tensor is absent, and ", num_absent_ - 1, " more are"));
     }
     return contradiction_.ok() ? unsupported_ : contradiction_;
   }
@@ -110,7 +112,8 @@ LayerTensors ResolveLayer(const ModelConfig& config, uint32_t layer_idx,
   const uint64_t ff_dim = config.ff_dim;
   const uint64_t q_dim = config.q_dim();
   const uint64_t kv_dim = config.kv_dim();
-  const auto require = [&](TensorRole role, std::initializer_list<uint64_t> shape) {
+  const auto require = [&](TensorRole role,
+                           std::initializer_list<uint64_t> shape) {
     return find.Require(role, layer_idx, shape);
   };
   const auto bias = [&](bool wanted, TensorRole role, uint64_t size) {
@@ -188,7 +191,8 @@ absl::StatusOr<ModelWeights> ResolveWeights(const ModelConfig& config,
   ModelWeights weights;
   const uint64_t dim = config.dim;
   const uint64_t vocab_size = config.vocab_size;
-  weights.embedding = find.Require(TensorRole::kEmbedding, 0, {vocab_size, dim});
+  weights.embedding =
+      find.Require(TensorRole::kEmbedding, 0, {vocab_size, dim});
   weights.layers.reserve(config.num_layers);
   for (uint32_t i = 0; i < config.num_layers; ++i) {
     weights.layers.push_back(ResolveLayer(config, i, find));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensors of a model by their role, found in a checkpoint and proved to have
-// the shapes that the configuration asks for.
+// The tensors of a model by their role, found in a checkpoint and proved to
+// have the shapes that the configuration asks for.
 
 #ifndef LOWMEM_ENGINE_MODEL_MODEL_WEIGHTS_H_
 #define LOWMEM_ENGINE_MODEL_MODEL_WEIGHTS_H_
@@ -18,15 +18,15 @@ namespace lowmem {
 // Shapes as [rows, cols]; a bias or norm is a vector. Absent where the
 // configuration has no such tensor.
 struct LayerTensors {
-  TensorId attention_norm;            // [dim]
-  TensorId q_proj, k_proj, v_proj;    // [q_dim, dim], [kv_dim, dim] twice
+  TensorId attention_norm;          // [dim]
+  TensorId q_proj, k_proj, v_proj;  // [q_dim, dim], [kv_dim, dim] twice
   std::optional<TensorId> q_bias, k_bias, v_bias;
-  TensorId o_proj;                    // [dim, q_dim]
+  TensorId o_proj;  // [dim, q_dim]
   std::optional<TensorId> o_bias;
-  TensorId feed_forward_norm;         // [dim]
-  TensorId gate_proj, up_proj;        // [ff_dim, dim]
+  TensorId feed_forward_norm;   // [dim]
+  TensorId gate_proj, up_proj;  // [ff_dim, dim]
   std::optional<TensorId> gate_bias, up_bias;
-  TensorId down_proj;                 // [dim, ff_dim]
+  TensorId down_proj;  // [dim, ff_dim]
   std::optional<TensorId> down_bias;
 };
 
@@ -43,10 +43,10 @@ struct ModelWeights {
 };
 
 // Tensors that no role names (rotary inv_freq, masks) are not looked at.
-// Errors: kDataLoss when a tensor is absent (the first, and how many), has another
-// shape than the configuration says, or is there although the configuration has no
-// use for it (a bias, a layer beyond the last); kUnimplemented when its dtype cannot
-// be decoded.
+// Errors: kDataLoss when a tensor is absent (the first, and how many), has
+// another shape than the configuration says, or is there although the
+// configuration has no use for it (a bias, a layer beyond the last);
+// kUnimplemented when its dtype cannot be decoded.
 absl::StatusOr<ModelWeights> ResolveWeights(const ModelConfig& config,
                                             const Checkpoint& checkpoint);
 

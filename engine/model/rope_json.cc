@@ -15,13 +15,14 @@ namespace {
 
 // The type stands under `rope_type`, in older files under `type`.
 absl::StatusOr<std::string> RopeType(const JsonFields& scaling) {
-  LOWMEM_ASSIGN_OR_RETURN(std::string type, scaling.OptionalString("rope_type"));
+  LOWMEM_ASSIGN_OR_RETURN(std::string type,
+                          scaling.OptionalString("rope_type"));
   LOWMEM_ASSIGN_OR_RETURN(std::string old_type, scaling.OptionalString("type"));
   if (!type.empty() && !old_type.empty() && type != old_type) {
     return scaling.DataLoss(
-        "type", absl::StrCat("contradicts rope_type; expected \"",
-                             Printable(type), "\", got \"", Printable(old_type),
-                             "\""));
+        "type",
+        absl::StrCat("contradicts rope_type; expected \"", Printable(type),
+                     "\", got \"", Printable(old_type), "\""));
   }
   if (type.empty()) type = std::move(old_type);
   return type.empty() ? std::string("default") : type;
@@ -43,10 +44,9 @@ absl::StatusOr<RopeConfig> ParseScaling(const JsonFields& scaling) {
                             scaling.Positive("low_freq_factor"));
     LOWMEM_ASSIGN_OR_RETURN(rope.high_freq_factor,
                             scaling.Positive("high_freq_factor"));
-    LOWMEM_ASSIGN_OR_RETURN(
-        rope.original_max_position_embeddings,
-        scaling.Uint32("original_max_position_embeddings", 1,
-                       limits::kContextTokens));
+    LOWMEM_ASSIGN_OR_RETURN(rope.original_max_position_embeddings,
+                            scaling.Uint32("original_max_position_embeddings",
+                                           1, limits::kContextTokens));
     return rope;
   }
   return scaling.Unimplemented(
@@ -57,7 +57,8 @@ bool SameScaling(const RopeConfig& a, const RopeConfig& b) {
   return a.scaling == b.scaling && a.factor == b.factor &&
          a.low_freq_factor == b.low_freq_factor &&
          a.high_freq_factor == b.high_freq_factor &&
-         a.original_max_position_embeddings == b.original_max_position_embeddings;
+         a.original_max_position_embeddings ==
+             b.original_max_position_embeddings;
 }
 
 }  // namespace
@@ -76,9 +77,11 @@ absl::StatusOr<RopeConfig> ParseRopeJson(const JsonFields& config) {
     LOWMEM_ASSIGN_OR_RETURN(const JsonFields parameters,
                             config.Object("rope_parameters"));
     // Families with two kinds of layers nest one object for each.
-    for (const absl::string_view kind : {"full_attention", "sliding_attention"}) {
+    for (const absl::string_view kind :
+         {"full_attention", "sliding_attention"}) {
       if (parameters.Find(kind) != nullptr) {
-        return parameters.Unimplemented(kind, "no support for rope by layer type");
+        return parameters.Unimplemented(kind,
+                                        "no support for rope by layer type");
       }
     }
     LOWMEM_ASSIGN_OR_RETURN(const RopeConfig newer, ParseScaling(parameters));
@@ -88,10 +91,12 @@ absl::StatusOr<RopeConfig> ParseRopeJson(const JsonFields& config) {
     rope = newer;
     LOWMEM_ASSIGN_OR_RETURN(const std::optional<double> newer_theta,
                             parameters.OptionalPositive("rope_theta"));
-    if (theta.has_value() && newer_theta.has_value() && *theta != *newer_theta) {
+    if (theta.has_value() && newer_theta.has_value() &&
+        *theta != *newer_theta) {
       return parameters.DataLoss(
-          "rope_theta", absl::StrCat("contradicts the outer rope_theta; expected ",
-                                     *theta, ", got ", *newer_theta));
+          "rope_theta",
+          absl::StrCat("contradicts the outer rope_theta; expected ", *theta,
+                       ", got ", *newer_theta));
     }
     if (newer_theta.has_value()) theta = newer_theta;
   }

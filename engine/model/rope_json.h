@@ -10,9 +10,9 @@
 
 namespace lowmem {
 
-// Reads `rope_theta` with `rope_scaling` (transformers 4) or `rope_parameters` (5). Both
-// may be there when they say the same.
-// Errors: kDataLoss; kUnimplemented for another kind of scaling, named.
+// Reads `rope_theta` with `rope_scaling` (transformers 4) or `rope_parameters`
+// (5). Both may be there when they say the same. Errors: kDataLoss;
+// kUnimplemented for another kind of scaling, named.
 absl::StatusOr<RopeConfig> ParseRopeJson(const JsonFields& config);
 
 }  // namespace lowmem

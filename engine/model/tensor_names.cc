@@ -7,8 +7,8 @@
 
 namespace lowmem {
 
-std::string TensorName(absl::Span<const TensorPattern> patterns, TensorRole role,
-                       uint32_t layer_idx) {
+std::string TensorName(absl::Span<const TensorPattern> patterns,
+                       TensorRole role, uint32_t layer_idx) {
   for (const TensorPattern& entry : patterns) {
     if (entry.role != role) continue;
     const size_t mark = entry.pattern.find('#');

@@ -10,8 +10,8 @@
 namespace lowmem {
 namespace {
 
-// 21 tokens of SmolLM2, 6 of Qwen2.5: a pass over the head then computes about as
-// long as it reads, so a larger tile would gain little.
+// 21 tokens of SmolLM2, 6 of Qwen2.5: a pass over the head then computes about
+// as long as it reads, so a larger tile would gain little.
 constexpr uint64_t kMaxLogitBytes = 4 * kMiB;
 
 struct Buffer {
@@ -20,7 +20,8 @@ struct Buffer {
   absl::Span<float> Activations::*span;
 };
 
-// No product overflows: dimensions are at most 2^20, tokens and threads 32 bits.
+// No product overflows: dimensions are at most 2^20, tokens and threads 32
+// bits.
 std::array<Buffer, 13> BuffersOf(const ModelConfig& config,
                                  const ActivationLimits& limits) {
   const uint64_t tokens = limits.chunk_tokens;

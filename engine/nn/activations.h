@@ -25,8 +25,8 @@ struct ActivationLimits {
 // Thread safety: none of its own.
 // Memory: BytesFor, charged once to the account given to Create.
 struct Activations {
-  // Tokens whose logits are computed together: a pass over the head serves all of
-  // them. Bounded by bytes, because a row of logits may be a megabyte.
+  // Tokens whose logits are computed together: a pass over the head serves all
+  // of them. Bounded by bytes, because a row of logits may be a megabyte.
   static uint32_t LogitTokens(const ModelConfig& config,
                               const ActivationLimits& limits);
   // Errors: kResourceExhausted when the sizes overflow.
@@ -54,7 +54,7 @@ struct Activations {
   absl::Span<float> scores;    // [num_threads, context_tokens]
   // A norm's weight or a bias, decoded: as long as the longest.
   absl::Span<float> vector;
-  absl::Span<float> logits;    // [logit_tokens, vocab_size]
+  absl::Span<float> logits;  // [logit_tokens, vocab_size]
 
   Arena arena;
 };

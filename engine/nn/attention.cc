@@ -13,14 +13,15 @@
 namespace lowmem {
 namespace {
 
-// Multiplications that are worth handing to another thread: about 10 microseconds,
-// several times what waking one costs.
+// Multiplications that are worth handing to another thread: about 10
+// microseconds, several times what waking one costs.
 constexpr uint64_t kProductsPerGrain = uint64_t{1} << 17;
 
-// Copies the chunk's keys and values, [num_tokens, num_kv_heads, head_dim], to their
-// places in the cache.
+// Copies the chunk's keys and values, [num_tokens, num_kv_heads, head_dim], to
+// their places in the cache.
 void StoreKeysAndValues(const PassContext& pass, uint32_t layer_idx,
-                        const Chunk& chunk, const Activations& act, KvCache& kv) {
+                        const Chunk& chunk, const Activations& act,
+                        KvCache& kv) {
   const uint32_t num_kv_heads = kv.shape().num_kv_heads;
   const size_t head_dim = kv.shape().head_dim;
   pass.ForEachToken(chunk.num_tokens, [&](size_t t) {
@@ -40,16 +41,16 @@ void AttendHead(const KvCache& kv, uint32_t layer_idx, uint32_t kv_head_idx,
   const size_t head_dim = kv.shape().head_dim;
   constexpr uint32_t kPageTokens = KvCache::kPageTokens;
   for (uint32_t pos = 0; pos < num_pos; pos += kPageTokens) {
-    DotStrided(q, kv.KeyPage(layer_idx, kv_head_idx, pos / kPageTokens), head_dim,
-               std::min(kPageTokens, num_pos - pos), head_dim, scale,
+    DotStrided(q, kv.KeyPage(layer_idx, kv_head_idx, pos / kPageTokens),
+               head_dim, std::min(kPageTokens, num_pos - pos), head_dim, scale,
                scores + pos);
   }
   Softmax(num_pos, scores);
   std::fill_n(out, head_dim, 0.0f);
   for (uint32_t pos = 0; pos < num_pos; pos += kPageTokens) {
     WeightedSum(scores + pos,
-                kv.ValuePage(layer_idx, kv_head_idx, pos / kPageTokens), head_dim,
-                std::min(kPageTokens, num_pos - pos), head_dim, out);
+                kv.ValuePage(layer_idx, kv_head_idx, pos / kPageTokens),
+                head_dim, std::min(kPageTokens, num_pos - pos), head_dim, out);
   }
 }
 
@@ -69,8 +70,8 @@ absl::Status Attend(const PassContext& pass, const ModelConfig& config,
   const size_t grain = static_cast<size_t>(
       std::max<uint64_t>(1, kProductsPerGrain / products_per_item));
 
-  // The flag may be taken back before this thread looks at it again; what was left
-  // out must be known all the same.
+  // The flag may be taken back before this thread looks at it again; what was
+  // left out must be known all the same.
   std::atomic<bool> stopped = false;
   pass.pool.ParallelFor(
       chunk.num_tokens * num_heads, grain,
@@ -81,7 +82,8 @@ absl::Status Attend(const PassContext& pass, const ModelConfig& config,
             stopped.store(true, std::memory_order_relaxed);
             return;
           }
-          // Neighbouring items share a key-value head, which then stays in cache.
+          // Neighbouring items share a key-value head, which then stays in
+          // cache.
           const size_t g = item % group_size;
           const size_t t = item / group_size % chunk.num_tokens;
           const size_t kv_head_idx = item / group_size / chunk.num_tokens;
@@ -116,10 +118,10 @@ absl::Status RunAttention(PassContext& pass, const ModelConfig& config,
   rotate(config.num_heads, act.q.data());
   rotate(config.num_kv_heads, act.k.data());
   StoreKeysAndValues(pass, layer_idx, chunk, act, kv);
-  LOWMEM_RETURN_IF_ERROR(Attend(pass, config, layer_idx, chunk, act.q.data(), kv,
-                                act.scores, act.attended.data()));
-  return Linear(pass, layer.o_proj, layer.o_bias, act.attended.data(), num_tokens,
-                act.vector, act.normed.data());
+  LOWMEM_RETURN_IF_ERROR(Attend(pass, config, layer_idx, chunk, act.q.data(),
+                                kv, act.scores, act.attended.data()));
+  return Linear(pass, layer.o_proj, layer.o_bias, act.attended.data(),
+                num_tokens, act.vector, act.normed.data());
 }
 
 }  // namespace lowmem

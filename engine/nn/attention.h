@@ -15,19 +15,18 @@
 
 namespace lowmem {
 
-// The attention block of one layer: projections, rotation, new rows of the cache,
-// attention, output projection. Reads act.normed and the chunk's rope angles, leaves
-// its result in act.normed.
-// REQUIRES: the cache has room for the chunk's positions.
-// Errors: what the source returns; kCancelled.
+// The attention block of one layer: projections, rotation, new rows of the
+// cache, attention, output projection. Reads act.normed and the chunk's rope
+// angles, leaves its result in act.normed. REQUIRES: the cache has room for the
+// chunk's positions. Errors: what the source returns; kCancelled.
 absl::Status RunAttention(PassContext& pass, const ModelConfig& config,
                           const LayerTensors& layer, uint32_t layer_idx,
                           const Chunk& chunk, Activations& act, KvCache& kv);
 
-// Attention proper: out = softmax(q k^T / sqrt(head_dim)) v, for each token over the
-// positions up to its own. Head i reads key-value head i / (num_heads /
-// num_kv_heads). Each output is computed by one thread in the order of positions, so
-// it depends neither on the chunk nor on the threads.
+// Attention proper: out = softmax(q k^T / sqrt(head_dim)) v, for each token
+// over the positions up to its own. Head i reads key-value head i / (num_heads
+// / num_kv_heads). Each output is computed by one thread in the order of
+// positions, so it depends neither on the chunk nor on the threads.
 //   q, out  [chunk.num_tokens, num_heads, head_dim]
 //   scores  [num_threads, context], context >= the last position + 1
 // Errors: kCancelled.

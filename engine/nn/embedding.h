@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens turned into the vectors that the first layer reads. Rows are looked up one
-// at a time: the matrix may be a third of a small model, and a step needs few rows.
+// Tokens turned into the vectors that the first layer reads. Rows are looked up
+// one at a time: the matrix may be a third of a small model, and a step needs
+// few rows.
 
 #ifndef LOWMEM_ENGINE_NN_EMBEDDING_H_
 #define LOWMEM_ENGINE_NN_EMBEDDING_H_

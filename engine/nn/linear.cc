@@ -11,14 +11,15 @@
 namespace lowmem {
 namespace {
 
-// Multiplications between two looks at the cancel flag: about a millisecond on a
-// desktop core, some tens of them on a Raspberry Pi.
+// Multiplications between two looks at the cancel flag: about a millisecond on
+// a desktop core, some tens of them on a Raspberry Pi.
 constexpr uint64_t kProductsPerRange = uint64_t{1} << 26;
 // Fewer rows than this would leave threads without work.
 constexpr uint64_t kMinRowsPerRange = 64;
 
 uint64_t RowsPerRange(uint64_t num_cols, size_t num_tokens) {
-  const uint64_t products_per_row = std::max<uint64_t>(1, num_cols * num_tokens);
+  const uint64_t products_per_row =
+      std::max<uint64_t>(1, num_cols * num_tokens);
   return std::max(kMinRowsPerRange, kProductsPerRange / products_per_row);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights applied to activations, through leases: a tensor is used in as many pieces
-// as its source hands out.
+// Weights applied to activations, through leases: a tensor is used in as many
+// pieces as its source hands out.
 
 #ifndef LOWMEM_ENGINE_NN_LINEAR_H_
 #define LOWMEM_ENGINE_NN_LINEAR_H_

@@ -23,8 +23,8 @@ struct Chunk {
   uint32_t num_tokens = 0;
 };
 
-// Thread safety: Cancelled from any thread, all else from the one that runs the pass.
-// Lifetime: everything referred to must outlive it.
+// Thread safety: Cancelled from any thread, all else from the one that runs the
+// pass. Lifetime: everything referred to must outlive it.
 struct PassContext {
   const Checkpoint& checkpoint;
   WeightSource& source;
@@ -40,8 +40,8 @@ struct PassContext {
     return Cancelled() ? absl::CancelledError("interrupted") : absl::OkStatus();
   }
 
-  // Runs body(token_idx) for each token, in parallel where there are enough of them
-  // to pay for it: the vector operations between two products take about a
+  // Runs body(token_idx) for each token, in parallel where there are enough of
+  // them to pay for it: the vector operations between two products take about a
   // microsecond a token.
   void ForEachToken(size_t num_tokens,
                     absl::FunctionRef<void(size_t token_idx)> body) const {

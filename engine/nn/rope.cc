@@ -8,7 +8,8 @@
 namespace lowmem {
 namespace {
 
-// The float32 nearest to the power: pow in double is off by less than 2^-52 of it.
+// The float32 nearest to the power: pow in double is off by less than 2^-52 of
+// it.
 float PowFloat32(float base, float exponent) {
   return static_cast<float>(
       std::pow(static_cast<double>(base), static_cast<double>(exponent)));
@@ -19,10 +20,10 @@ float PowFloat32(float base, float exponent) {
 // reciprocal times the number, which rounds twice.
 float ScaleLlama3(const RopeConfig& rope, float inv_freq) {
   constexpr float kTwoPi = 6.283185307179586;
-  const auto context = static_cast<double>(rope.original_max_position_embeddings);
+  const auto context =
+      static_cast<double>(rope.original_max_position_embeddings);
   const auto factor = static_cast<float>(rope.factor);
-  const auto longest_kept =
-      static_cast<float>(context / rope.high_freq_factor);
+  const auto longest_kept = static_cast<float>(context / rope.high_freq_factor);
   const auto shortest_stretched =
       static_cast<float>(context / rope.low_freq_factor);
   const float wavelength = 1.0f / inv_freq * kTwoPi;
@@ -46,7 +47,8 @@ std::vector<float> InverseFrequencies(const RopeConfig& rope,
         static_cast<float>(2 * i) / static_cast<float>(head_dim);
     inv_freq[i] = 1.0f / PowFloat32(theta, exponent);
     switch (rope.scaling) {
-      case RopeScaling::kNone: break;
+      case RopeScaling::kNone:
+        break;
       case RopeScaling::kLinear:
         inv_freq[i] /= static_cast<float>(rope.factor);
         break;

@@ -37,8 +37,11 @@ class DenseTransformer final : public Transformer {
  public:
   DenseTransformer(const ModelConfig& config, const ModelWeights& weights,
                    const PassContext& pass, Activations act)
-      : config_(config), weights_(weights), steps_(weights.Steps()),
-        inv_freq_(InverseFrequencies(config.rope, config.head_dim)), pass_(pass),
+      : config_(config),
+        weights_(weights),
+        steps_(weights.Steps()),
+        inv_freq_(InverseFrequencies(config.rope, config.head_dim)),
+        pass_(pass),
         act_(std::move(act)) {}
 
   absl::Status Forward(absl::Span<const int32_t> ids, LogitsFor logits_for,
@@ -47,8 +50,8 @@ class DenseTransformer final : public Transformer {
     LOWMEM_RETURN_IF_ERROR(CheckRequest(ids, kv));
     pass_.cancel = cancel;
     while (!ids.empty()) {
-      const auto now = ids.first(
-          std::min<size_t>(ids.size(), act_.limits.chunk_tokens));
+      const auto now =
+          ids.first(std::min<size_t>(ids.size(), act_.limits.chunk_tokens));
       ids.remove_prefix(now.size());
       // The last token of all is in the last chunk.
       const LogitsFor chunk_logits_for =
@@ -64,7 +67,9 @@ class DenseTransformer final : public Transformer {
   }
 
   uint64_t num_weight_passes() const override { return num_weight_passes_; }
-  uint64_t weight_bytes_read() const override { return pass_.weight_bytes_read; }
+  uint64_t weight_bytes_read() const override {
+    return pass_.weight_bytes_read;
+  }
   uint64_t arena_bytes() const override { return act_.arena.size_bytes(); }
 
  private:
@@ -153,7 +158,8 @@ class DenseTransformer final : public Transformer {
         Norm(weights_.final_norm, first_normed, num_tokens - first_normed));
     if (observer.WantsHidden()) {
       LOWMEM_RETURN_IF_ERROR(observer.OnFinalNorm(
-          chunk.first_pos, act_.normed.first(size_t{num_tokens} * config_.dim)));
+          chunk.first_pos,
+          act_.normed.first(size_t{num_tokens} * config_.dim)));
     }
     for (uint32_t i = first_idx; i < num_tokens; i += act_.logit_tokens) {
       const uint32_t tile_tokens = std::min(act_.logit_tokens, num_tokens - i);
@@ -174,9 +180,10 @@ class DenseTransformer final : public Transformer {
     const absl::Span<const float> logits =
         act_.logits.subspan(tile_idx * config_.vocab_size, config_.vocab_size);
     if (!AllFinite(logits.data(), logits.size())) {
-      return absl::DataLossError(absl::StrCat(
-          pass_.checkpoint.path(), ": logits of position ", pos,
-          ": expected finite numbers; the weights are damaged or exceed float32"));
+      return absl::DataLossError(
+          absl::StrCat(pass_.checkpoint.path(), ": logits of position ", pos,
+                       ": expected finite numbers; the weights are damaged or "
+                       "exceed float32"));
     }
     return observer.OnLogits(pos, logits);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forward pass: tokens in, logits out, one pass over the weights for each chunk
-// of tokens.
+// The forward pass: tokens in, logits out, one pass over the weights for each
+// chunk of tokens.
 
 #ifndef LOWMEM_ENGINE_NN_TRANSFORMER_H_
 #define LOWMEM_ENGINE_NN_TRANSFORMER_H_
@@ -22,8 +22,8 @@
 namespace lowmem {
 
 // Receives what a forward pass computes. `first_pos` is the position in the
-// sequence of the first row; spans are valid during the call. A status other than
-// OK ends the pass with it.
+// sequence of the first row; spans are valid during the call. A status other
+// than OK ends the pass with it.
 class ForwardObserver {
  public:
   virtual ~ForwardObserver() = default;
@@ -37,7 +37,8 @@ class ForwardObserver {
   virtual absl::Status OnFinalNorm(uint64_t first_pos,
                                    absl::Span<const float> normed);
   // logits [vocab_size] of one position, in order of position.
-  virtual absl::Status OnLogits(uint64_t pos, absl::Span<const float> logits) = 0;
+  virtual absl::Status OnLogits(uint64_t pos,
+                                absl::Span<const float> logits) = 0;
 };
 
 enum class LogitsFor : uint8_t { kNone, kLastToken, kEveryToken };
@@ -58,20 +59,20 @@ class Transformer {
       const ModelConfig& config, const TransformerOptions& options,
       uint32_t num_threads);
 
-  // Errors: kResourceExhausted when `account` refuses the arena; what the source
-  // returns.
+  // Errors: kResourceExhausted when `account` refuses the arena; what the
+  // source returns.
   static absl::StatusOr<std::unique_ptr<Transformer>> Create(
       const ModelConfig& config, const Checkpoint& checkpoint,
       const ModelWeights& weights, WeightSource& source, ThreadPool& pool,
       const TransformerOptions& options, MemoryAccount& account);
   virtual ~Transformer() = default;
 
-  // Appends `ids` to the sequence held in `kv` and computes what `logits_for` asks
-  // for. Splits into chunks of max_chunk_tokens. On failure or cancellation the
-  // cache is rolled back to the last chunk that was completed.
-  // Errors: kInvalidArgument for an id outside the vocabulary; kOutOfRange beyond
-  // max_context_tokens; kCancelled soon after `*cancel` became true; kDataLoss when
-  // a logit is not finite; what the source returns.
+  // Appends `ids` to the sequence held in `kv` and computes what `logits_for`
+  // asks for. Splits into chunks of max_chunk_tokens. On failure or
+  // cancellation the cache is rolled back to the last chunk that was completed.
+  // Errors: kInvalidArgument for an id outside the vocabulary; kOutOfRange
+  // beyond max_context_tokens; kCancelled soon after `*cancel` became true;
+  // kDataLoss when a logit is not finite; what the source returns.
   virtual absl::Status Forward(absl::Span<const int32_t> ids,
                                LogitsFor logits_for,
                                const std::atomic<bool>* cancel, KvCache& kv,

@@ -22,7 +22,8 @@ class KvCacheTest : public ::testing::Test {
 TEST_F(KvCacheTest, BytesPerToken) {
   EXPECT_EQ(KvCache::BytesPerToken(kShape), 3 * 2 * 2 * 6 * 4u);
   // SmolLM2: 46 KB a token.
-  EXPECT_EQ(KvCache::BytesPerToken({.num_layers = 30, .num_kv_heads = 3, .head_dim = 64}),
+  EXPECT_EQ(KvCache::BytesPerToken(
+                {.num_layers = 30, .num_kv_heads = 3, .head_dim = 64}),
             46080u);
   // Beyond 32 bits.
   EXPECT_EQ(KvCache::BytesPerToken(
@@ -84,7 +85,8 @@ TEST_F(KvCacheTest, EveryRowIsItsOwnAndKeepsItsPlace) {
         const float* key = cache.KeyPage(layer, head, pos / kPage) + row;
         const float* value = cache.ValuePage(layer, head, pos / kPage) + row;
         ++number;
-        EXPECT_EQ(std::count(key, key + kShape.head_dim, number), kShape.head_dim);
+        EXPECT_EQ(std::count(key, key + kShape.head_dim, number),
+                  kShape.head_dim);
         ++number;
         EXPECT_EQ(std::count(value, value + kShape.head_dim, number),
                   kShape.head_dim);
@@ -100,9 +102,11 @@ TEST_F(KvCacheTest, OneMoreThanMaxTokensIsOutOfRange) {
   EXPECT_EQ(account_.used_bytes(), 0u);
   ASSERT_THAT(cache.Reserve(kPage + 2), IsOk());
   cache.Advance(kPage + 2);
-  EXPECT_THAT(cache.Reserve(1), Fails(absl::StatusCode::kOutOfRange, "after 18"));
+  EXPECT_THAT(cache.Reserve(1),
+              Fails(absl::StatusCode::kOutOfRange, "after 18"));
   // A sum that wraps around 32 bits.
-  EXPECT_THAT(cache.Reserve(UINT32_MAX), Fails(absl::StatusCode::kOutOfRange, ""));
+  EXPECT_THAT(cache.Reserve(UINT32_MAX),
+              Fails(absl::StatusCode::kOutOfRange, ""));
   EXPECT_THAT(cache.Reserve(0), IsOk());
 }
 
@@ -129,12 +133,13 @@ TEST_F(KvCacheTest, TruncateGivesWholePagesBack) {
     uint32_t new_size;
     uint64_t num_pages;
   };
-  for (const Step step : {Step{3 * kPage + 1, 4},  // reserved ones only
-                          Step{3 * kPage, 3}, Step{2 * kPage + 1, 3},
-                          Step{kPage, 1}}) {
+  for (const Step step :
+       {Step{3 * kPage + 1, 4},  // reserved ones only
+        Step{3 * kPage, 3}, Step{2 * kPage + 1, 3}, Step{kPage, 1}}) {
     cache.Truncate(step.new_size);
     EXPECT_EQ(cache.size(), step.new_size);
-    EXPECT_EQ(account_.used_bytes(), step.num_pages * kPageHeld) << step.new_size;
+    EXPECT_EQ(account_.used_bytes(), step.num_pages * kPageHeld)
+        << step.new_size;
   }
   EXPECT_EQ(*cache.Key(1, 1, kPage - 1), 7);
   cache.Truncate(0);

@@ -28,7 +28,8 @@ Value Text(const std::string& text) {
 }
 Value Bool(bool value) { return {GgufBuilder::kBool, Raw<uint8_t>(value)}; }
 Value Uints(std::initializer_list<uint32_t> numbers) {
-  std::string bytes = Raw<uint32_t>(GgufBuilder::kU32) + Raw<uint64_t>(numbers.size());
+  std::string bytes =
+      Raw<uint32_t>(GgufBuilder::kU32) + Raw<uint64_t>(numbers.size());
   for (const uint32_t number : numbers) bytes += Raw(number);
   return {GgufBuilder::kArray, bytes};
 }
@@ -101,7 +102,8 @@ TEST(ConfigGgufTest, ReadsEveryNumber) {
 
 TEST(ConfigGgufTest, ReadsTheFilesOfTheConverter) {
   const std::string folder = absl::StrCat(LOWMEM_TESTDATA_DIR, "/tiny-gguf/");
-  ASSERT_OK_AND_ASSIGN(auto llama3, Checkpoint::Open(folder + "llama3-bf16.gguf"));
+  ASSERT_OK_AND_ASSIGN(auto llama3,
+                       Checkpoint::Open(folder + "llama3-bf16.gguf"));
   ASSERT_OK_AND_ASSIGN(const ModelConfig config, ReadModelConfig(*llama3));
   EXPECT_EQ(config.rope.frequency_divisors.size(), config.head_dim / 2);
   EXPECT_EQ(config.rope.frequency_divisors.front(), 1.0f);
@@ -195,18 +197,22 @@ TEST(ConfigGgufTest, EachFaultHasItsMessage) {
       {"block_count: expected an integer from 1 to 4096, got 0", kDamaged,
        set("block_count", Uint(0))},
       {"got 4097", kDamaged, set("block_count", Uint(4097))},
-      {"block_count: expected an integer", kDamaged, set("block_count", Text("1"))},
-      {"block_count: expected an integer", kDamaged, set("block_count", Float(1))},
+      {"block_count: expected an integer", kDamaged,
+       set("block_count", Text("1"))},
+      {"block_count: expected an integer", kDamaged,
+       set("block_count", Float(1))},
       {"feed_forward_length: no support for one value a layer", kUnsupported,
        set("feed_forward_length", Uints({12}))},
       {"embedding_length: is absent", kDamaged, drop("embedding_length")},
-      {"embedding_length: expected", kDamaged, set("embedding_length", Uint(0))},
+      {"embedding_length: expected", kDamaged,
+       set("embedding_length", Uint(0))},
       {"feed_forward_length: is absent", kDamaged, drop("feed_forward_length")},
       {"context_length: is absent", kDamaged, drop("context_length")},
       {"head_count: expected", kDamaged, set("attention.head_count", Uint(0))},
       {"embedding_length 8 is no multiple of 3", kDamaged,
        set("attention.head_count", Uint(3))},
-      {"head_count_kv: expected", kDamaged, set("attention.head_count_kv", Uint(0))},
+      {"head_count_kv: expected", kDamaged,
+       set("attention.head_count_kv", Uint(0))},
       {"key-value heads: expected a divisor of the 2 heads, got 4", kDamaged,
        set("attention.head_count_kv", Uint(4))},
       {"head_dim: expected an even number, got 5", kDamaged,
@@ -221,7 +227,8 @@ TEST(ConfigGgufTest, EachFaultHasItsMessage) {
        set("attention.layer_norm_rms_epsilon", Uint(1))},
       {"rope.freq_base: expected a number above zero", kDamaged,
        set("rope.freq_base", Float(-1))},
-      {"rope.dimension_count: no support for partly rotated heads; expected 4, got 2",
+      {"rope.dimension_count: no support for partly rotated heads; expected 4, "
+       "got 2",
        kUnsupported, set("rope.dimension_count", Uint(2))},
       {"rope.scaling.type: no support for \"yarn\"", kUnsupported,
        set("rope.scaling.type", Text("yarn"))},
@@ -237,11 +244,15 @@ TEST(ConfigGgufTest, EachFaultHasItsMessage) {
       {"attention.causal: no support", kUnsupported,
        set("attention.causal", Bool(false))},
       {"token_embd.weight: is absent", kDamaged,
-       [](Model& model) { model.tensors = {{"output.weight", {8, 10}}}; }},
+       [](Model& model) {
+         model.tensors = {{"output.weight", {8, 10}}};
+       }},
       {"rope_freqs.weight: expected 2 values, got 3", kDamaged,
        [](Model& model) { model.tensors["rope_freqs.weight"] = {3}; }},
       {"rope_freqs.weight: expected a vector", kDamaged,
-       [](Model& model) { model.tensors["rope_freqs.weight"] = {2, 2}; }},
+       [](Model& model) {
+         model.tensors["rope_freqs.weight"] = {2, 2};
+       }},
       {"eos_token_id: expected less than the vocabulary's 10, got 10", kDamaged,
        [](Model& model) {
          model.other_keys["tokenizer.ggml.eos_token_id"] = Uint(10);

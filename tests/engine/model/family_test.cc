@@ -9,12 +9,16 @@
 namespace lowmem::testing {
 namespace {
 
-std::string_view View(absl::string_view text) { return {text.data(), text.size()}; }
+std::string_view View(absl::string_view text) {
+  return {text.data(), text.size()};
+}
 
 TEST(FamilyTest, FoundByEveryNameItHas) {
   for (const FamilySpec& family : Families()) {
-    EXPECT_EQ(FamilyByArchitecture(family.architecture), &family) << View(family.name);
-    EXPECT_EQ(FamilyByModelType(family.model_type), &family) << View(family.name);
+    EXPECT_EQ(FamilyByArchitecture(family.architecture), &family)
+        << View(family.name);
+    EXPECT_EQ(FamilyByModelType(family.model_type), &family)
+        << View(family.name);
     if (family.gguf_architecture.empty()) continue;
     EXPECT_EQ(FamilyByGgufArchitecture(family.gguf_architecture), &family);
   }
@@ -32,7 +36,8 @@ TEST(FamilyTest, UnknownAndEmptyNamesAreNotFound) {
 
 TEST(FamilyTest, ATableNamesEachRoleAndEachTensorOnce) {
   for (const FamilySpec& family : Families()) {
-    for (const auto patterns : {family.hugging_face_tensors, family.gguf_tensors}) {
+    for (const auto patterns :
+         {family.hugging_face_tensors, family.gguf_tensors}) {
       std::set<TensorRole> roles;
       std::set<std::string> names;
       for (const TensorPattern& entry : patterns) {
@@ -46,7 +51,8 @@ TEST(FamilyTest, ATableNamesEachRoleAndEachTensorOnce) {
 // LayerOfName relies on it.
 TEST(FamilyTest, LayerPatternsOfATableShareTheirPrefix) {
   for (const FamilySpec& family : Families()) {
-    for (const auto patterns : {family.hugging_face_tensors, family.gguf_tensors}) {
+    for (const auto patterns :
+         {family.hugging_face_tensors, family.gguf_tensors}) {
       std::set<std::string> prefixes;
       for (const TensorPattern& entry : patterns) {
         const size_t mark = entry.pattern.find('#');

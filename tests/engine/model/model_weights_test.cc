@@ -21,8 +21,8 @@ struct Entry {
   std::vector<uint64_t> shape;
 };
 
-// A folder with config.json and a model of two layers, hidden size 8, 2 heads of 4,
-// 1 key-value head, feed-forward 12, vocabulary 10.
+// A folder with config.json and a model of two layers, hidden size 8, 2 heads
+// of 4, 1 key-value head, feed-forward 12, vocabulary 10.
 struct Folder {
   std::map<std::string, std::string> keys = {
       {"architectures", R"(["LlamaForCausalLM"])"},
@@ -44,7 +44,8 @@ struct Folder {
       const std::string attention = absl::StrCat(layer, "self_attn.");
       const std::string mlp = absl::StrCat(layer, "mlp.");
       tensors[absl::StrCat(layer, "input_layernorm.weight")].shape = {8};
-      tensors[absl::StrCat(layer, "post_attention_layernorm.weight")].shape = {8};
+      tensors[absl::StrCat(layer, "post_attention_layernorm.weight")].shape = {
+          8};
       tensors[attention + "q_proj.weight"].shape = {8, 8};
       tensors[attention + "k_proj.weight"].shape = {4, 8};
       tensors[attention + "v_proj.weight"].shape = {4, 8};
@@ -62,8 +63,8 @@ struct Folder {
   void WriteTo(const TemporaryFolder& folder) const {
     std::string config = "{";
     for (const auto& [key, value] : keys) {
-      absl::StrAppend(&config, config.size() > 1 ? ", " : "", "\"", key, "\": ",
-                      value);
+      absl::StrAppend(&config, config.size() > 1 ? ", " : "", "\"", key,
+                      "\": ", value);
     }
     folder.Write("config.json", config + "}");
     std::string header = "{";
@@ -73,8 +74,8 @@ struct Folder {
       for (const uint64_t dim : entry.shape) size *= dim;
       absl::StrAppend(&header, header.size() > 1 ? "," : "", "\"", name,
                       "\":{\"dtype\":\"", entry.dtype, "\",\"shape\":[",
-                      absl::StrJoin(entry.shape, ","), "],\"data_offsets\":[", ofs,
-                      ",", ofs + size, "]}");
+                      absl::StrJoin(entry.shape, ","), "],\"data_offsets\":[",
+                      ofs, ",", ofs + size, "]}");
       ofs += size;
     }
     folder.Write("model.safetensors",
@@ -84,7 +85,8 @@ struct Folder {
 
 class ModelWeightsTest : public ::testing::Test {
  protected:
-  absl::StatusOr<ModelWeights> Resolve(const std::function<void(Folder&)>& change) {
+  absl::StatusOr<ModelWeights> Resolve(
+      const std::function<void(Folder&)>& change) {
     Folder folder;
     change(folder);
     folder.WriteTo(folder_);
@@ -110,7 +112,8 @@ TEST_F(ModelWeightsTest, FindsEveryTensor) {
   EXPECT_EQ(NameOf(weights.final_norm), "model.norm.weight");
   EXPECT_EQ(NameOf(weights.head), "lm_head.weight");
   const LayerTensors& layer = weights.layers[1];
-  EXPECT_EQ(NameOf(layer.attention_norm), "model.layers.1.input_layernorm.weight");
+  EXPECT_EQ(NameOf(layer.attention_norm),
+            "model.layers.1.input_layernorm.weight");
   EXPECT_EQ(NameOf(layer.q_proj), "model.layers.1.self_attn.q_proj.weight");
   EXPECT_EQ(NameOf(layer.k_proj), "model.layers.1.self_attn.k_proj.weight");
   EXPECT_EQ(NameOf(layer.v_proj), "model.layers.1.self_attn.v_proj.weight");
@@ -143,14 +146,15 @@ TEST_F(ModelWeightsTest, StepsAreInOrderOfUse) {
   for (const TensorId id : steps[0].tensors) {
     names.push_back(NameOf(id).substr(sizeof("model.layers.0.") - 1));
   }
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       "input_layernorm.weight", "self_attn.q_proj.weight",
-                       "self_attn.q_proj.bias", "self_attn.k_proj.weight",
-                       "self_attn.k_proj.bias", "self_attn.v_proj.weight",
-                       "self_attn.v_proj.bias", "self_attn.o_proj.weight",
-                       "self_attn.o_proj.bias", "post_attention_layernorm.weight",
-                       "mlp.gate_proj.weight", "mlp.up_proj.weight",
-                       "mlp.down_proj.weight"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{
+                "input_layernorm.weight", "self_attn.q_proj.weight",
+                "self_attn.q_proj.bias", "self_attn.k_proj.weight",
+                "self_attn.k_proj.bias", "self_attn.v_proj.weight",
+                "self_attn.v_proj.bias", "self_attn.o_proj.weight",
+                "self_attn.o_proj.bias", "post_attention_layernorm.weight",
+                "mlp.gate_proj.weight", "mlp.up_proj.weight",
+                "mlp.down_proj.weight"}));
   EXPECT_EQ(steps[2].tensors,
             (std::vector<TensorId>{weights.final_norm, weights.head}));
 }
@@ -160,7 +164,8 @@ TEST_F(ModelWeightsTest, UsedTensorsOnceAndInFileOrder) {
       const ModelWeights weights, Resolve([](Folder& folder) {
         folder.keys["tie_word_embeddings"] = "true";
         // Both are in many published files; neither is used.
-        folder.tensors["model.layers.0.self_attn.rotary_emb.inv_freq"].shape = {2};
+        folder.tensors["model.layers.0.self_attn.rotary_emb.inv_freq"].shape = {
+            2};
       }));
   EXPECT_EQ(weights.head, weights.embedding);
   const std::vector<TensorId> used = weights.UsedTensors(*checkpoint_);
@@ -201,52 +206,72 @@ TEST_F(ModelWeightsTest, EachContradictionHasItsMessage) {
        [](Folder& folder) { folder.tensors.erase("model.norm.weight"); }},
       {"lm_head.weight: the tensor is absent", kDamaged,
        [](Folder& folder) { folder.tensors.erase("lm_head.weight"); }},
-      {"model.layers.0.self_attn.q_proj.weight: the tensor is absent, and 2 more are",
+      {"model.layers.0.self_attn.q_proj.weight: the tensor is absent, and 2 "
+       "more are",
        kDamaged,
        [](Folder& folder) {
          folder.tensors.erase("model.layers.0.self_attn.q_proj.weight");
          folder.tensors.erase("model.layers.1.mlp.up_proj.weight");
          folder.tensors.erase("model.norm.weight");
        }},
-      {"model.layers.2.input_layernorm.weight: the tensor is absent, and 36845 more",
+      {"model.layers.2.input_layernorm.weight: the tensor is absent, and 36845 "
+       "more",
        kDamaged, key("num_hidden_layers", "4096")},
-      {"model.layers.0.self_attn.q_proj.bias: the tensor is absent, and 7 more are",
+      {"model.layers.0.self_attn.q_proj.bias: the tensor is absent, and 7 more "
+       "are",
        kDamaged, key("attention_bias", "true")},
-      {"model.layers.1.input_layernorm.weight: is there, but the configuration says "
+      {"model.layers.1.input_layernorm.weight: is there, but the configuration "
+       "says "
        "1 layers",
        kDamaged, key("num_hidden_layers", "1")},
-      {"model.layers.0.self_attn.o_proj.bias: is there, but the configuration says "
+      {"model.layers.0.self_attn.o_proj.bias: is there, but the configuration "
+       "says "
        "no such bias",
        kDamaged,
-       [](Folder& folder) { folder.Layer0("self_attn.o_proj.bias").shape = {8}; }},
-      {"model.embed_tokens.weight: shape contradicts the configuration; expected "
+       [](Folder& folder) {
+         folder.Layer0("self_attn.o_proj.bias").shape = {8};
+       }},
+      {"model.embed_tokens.weight: shape contradicts the configuration; "
+       "expected "
        "[11, 8], got [10, 8]",
        kDamaged, key("vocab_size", "11")},
       {"expected [10, 16], got [10, 8]", kDamaged, key("hidden_size", "16")},
-      {"gate_proj.weight: shape contradicts the configuration; expected [13, 8], got "
+      {"gate_proj.weight: shape contradicts the configuration; expected [13, "
+       "8], got "
        "[12, 8]",
        kDamaged, key("intermediate_size", "13")},
-      {"k_proj.weight: shape contradicts the configuration; expected [8, 8], got "
+      {"k_proj.weight: shape contradicts the configuration; expected [8, 8], "
+       "got "
        "[4, 8]",
        kDamaged, key("num_key_value_heads", "2")},
-      {"q_proj.weight: shape contradicts the configuration; expected [12, 8], got "
+      {"q_proj.weight: shape contradicts the configuration; expected [12, 8], "
+       "got "
        "[8, 8]",
        kDamaged, key("head_dim", "6")},
       // The right number of values in another shape.
       {"o_proj.weight: shape", kDamaged,
-       [](Folder& folder) { folder.Layer0("self_attn.o_proj.weight").shape = {4, 16}; }},
+       [](Folder& folder) {
+         folder.Layer0("self_attn.o_proj.weight").shape = {4, 16};
+       }},
       {"o_proj.weight: shape", kDamaged,
-       [](Folder& folder) { folder.Layer0("self_attn.o_proj.weight").shape = {64}; }},
+       [](Folder& folder) {
+         folder.Layer0("self_attn.o_proj.weight").shape = {64};
+       }},
       {"o_proj.weight: shape", kDamaged,
        [](Folder& folder) {
          folder.Layer0("self_attn.o_proj.weight").shape = {1, 8, 8};
        }},
       {"model.norm.weight: shape", kDamaged,
-       [](Folder& folder) { folder.tensors["model.norm.weight"].shape = {1, 8}; }},
+       [](Folder& folder) {
+         folder.tensors["model.norm.weight"].shape = {1, 8};
+       }},
       {"model.norm.weight: shape", kDamaged,
        [](Folder& folder) { folder.tensors["model.norm.weight"].shape = {}; }},
-      {"up_proj.weight: no support for dtype I64", absl::StatusCode::kUnimplemented,
-       [](Folder& folder) { folder.Layer0("mlp.up_proj.weight").dtype = "I64"; }},
+      {"up_proj.weight: no support for dtype I64",
+       absl::StatusCode::kUnimplemented,
+       [](Folder& folder) {
+         folder.Layer0("mlp.up_proj.weight").dtype = "I64";
+       }},
   };
   for (const BadCase& c : cases) {
     EXPECT_THAT(Resolve(c.change), Fails(c.code, c.message));

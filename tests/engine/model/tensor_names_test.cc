@@ -21,12 +21,14 @@ TEST(TensorNameTest, OfALayer) {
             "model.layers.12.self_attn.k_proj.bias");
   EXPECT_EQ(TensorName(Llama().gguf_tensors, TensorRole::kDownProj, 0),
             "blk.0.ffn_down.weight");
-  EXPECT_EQ(TensorName(Llama().gguf_tensors, TensorRole::kFeedForwardNorm, 4095),
-            "blk.4095.ffn_norm.weight");
+  EXPECT_EQ(
+      TensorName(Llama().gguf_tensors, TensorRole::kFeedForwardNorm, 4095),
+      "blk.4095.ffn_norm.weight");
 }
 
 TEST(TensorNameTest, EmptyWhereTheFormatHasNone) {
-  EXPECT_EQ(TensorName(Llama().hugging_face_tensors, TensorRole::kRopeDivisors), "");
+  EXPECT_EQ(TensorName(Llama().hugging_face_tensors, TensorRole::kRopeDivisors),
+            "");
   EXPECT_EQ(TensorName({}, TensorRole::kHead), "");
 }
 

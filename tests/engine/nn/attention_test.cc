@@ -27,17 +27,18 @@ class AttendTest : public ::testing::TestWithParam<Case> {
   static constexpr uint32_t kLayer = 1;
 
   void SetUp() override {
-    ASSERT_OK_AND_ASSIGN(
-        model_, OpenModel::Open(absl::StrCat(LOWMEM_TESTDATA_DIR, "/tiny/llama")));
+    ASSERT_OK_AND_ASSIGN(model_, OpenModel::Open(absl::StrCat(
+                                     LOWMEM_TESTDATA_DIR, "/tiny/llama")));
     ASSERT_OK_AND_ASSIGN(run_, ModelRun::Create(*model_, {.num_threads = 2}));
     config_.num_layers = 2;
     config_.num_heads = GetParam().num_heads;
     config_.num_kv_heads = GetParam().num_kv_heads;
     config_.head_dim = GetParam().head_dim;
-    kv_ = std::make_unique<KvCache>(KvShape{.num_layers = 2,
-                                            .num_kv_heads = config_.num_kv_heads,
-                                            .head_dim = config_.head_dim},
-                                    kMaxTokens, account_);
+    kv_ =
+        std::make_unique<KvCache>(KvShape{.num_layers = 2,
+                                          .num_kv_heads = config_.num_kv_heads,
+                                          .head_dim = config_.head_dim},
+                                  kMaxTokens, account_);
     ASSERT_THAT(kv_->Reserve(kMaxTokens), IsOk());
     std::mt19937 random(20240229);
     std::uniform_real_distribution<float> uniform(-2, 2);
@@ -100,12 +101,14 @@ class AttendTest : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(AttendTest, EveryPositionAsTheFormula) {
-  const std::vector<float> out = Run({.first_pos = 0, .num_tokens = kMaxTokens});
+  const std::vector<float> out =
+      Run({.first_pos = 0, .num_tokens = kMaxTokens});
   for (uint32_t pos = 0; pos < kMaxTokens; ++pos) {
     for (uint32_t head = 0; head < config_.num_heads; ++head) {
       const std::vector<double> expected = Expected(head, pos);
       for (uint32_t i = 0; i < config_.head_dim; ++i) {
-        // Weights sum to 1 and values are below 2: a few roundings of 2^-24 each.
+        // Weights sum to 1 and values are below 2: a few roundings of 2^-24
+        // each.
         ASSERT_NEAR(out[pos * config_.q_dim() + head * config_.head_dim + i],
                     expected[i], 4e-6)
             << "position " << pos << ", head " << head << ", element " << i;
@@ -115,10 +118,11 @@ TEST_P(AttendTest, EveryPositionAsTheFormula) {
 }
 
 TEST_P(AttendTest, ChunksGiveTheSameBits) {
-  const std::vector<float> whole = Run({.first_pos = 0, .num_tokens = kMaxTokens});
+  const std::vector<float> whole =
+      Run({.first_pos = 0, .num_tokens = kMaxTokens});
   // Around the edges of pages, and alone.
-  for (const Chunk chunk : {Chunk{0, 1}, Chunk{15, 1}, Chunk{16, 1}, Chunk{17, 30},
-                            Chunk{0, 16}, Chunk{69, 1}}) {
+  for (const Chunk chunk : {Chunk{0, 1}, Chunk{15, 1}, Chunk{16, 1},
+                            Chunk{17, 30}, Chunk{0, 16}, Chunk{69, 1}}) {
     const std::vector<float> part = Run(chunk);
     const auto begin = whole.begin() + chunk.first_pos * config_.q_dim();
     EXPECT_TRUE(std::equal(part.begin(), part.end(), begin))
@@ -142,7 +146,8 @@ TEST_P(AttendTest, StopsWhenCancelled) {
 
 std::string CaseName(const ::testing::TestParamInfo<Case>& param_info) {
   const Case& c = param_info.param;
-  return absl::StrCat(c.num_heads, "_heads_", c.num_kv_heads, "_kv_", c.head_dim);
+  return absl::StrCat(c.num_heads, "_heads_", c.num_kv_heads, "_kv_",
+                      c.head_dim);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, AttendTest,

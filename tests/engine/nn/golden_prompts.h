@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prompts and greedy continuations of golden.json and of the tiny GGUF files, and
-// comparison within the tolerances that their notes state.
+// Prompts and greedy continuations of golden.json and of the tiny GGUF files,
+// and comparison within the tolerances that their notes state.
 
 #ifndef LOWMEM_TESTS_ENGINE_NN_GOLDEN_PROMPTS_H_
 #define LOWMEM_TESTS_ENGINE_NN_GOLDEN_PROMPTS_H_
@@ -67,15 +67,16 @@ inline void ExpectNear(const std::vector<float>& actual,
     worst_idx = i;
     if (std::isnan(difference)) break;
   }
-  EXPECT_LE(worst, tolerance) << what << ": element " << worst_idx << " is "
-                              << actual[worst_idx] << " instead of "
-                              << expected[worst_idx];
+  EXPECT_LE(worst, tolerance)
+      << what << ": element " << worst_idx << " is " << actual[worst_idx]
+      << " instead of " << expected[worst_idx];
 }
 
 inline float RootMeanSquare(const std::vector<float>& values) {
   double sum = 0;
   for (const float value : values) sum += double{value} * value;
-  return static_cast<float>(std::sqrt(sum / std::max<size_t>(1, values.size())));
+  return static_cast<float>(
+      std::sqrt(sum / std::max<size_t>(1, values.size())));
 }
 
 }  // namespace lowmem::testing

@@ -35,7 +35,8 @@ absl::Status Recording::OnLogits(uint64_t pos, absl::Span<const float> row) {
 
 std::vector<float> Recording::AllLogits() const {
   std::vector<float> all;
-  for (const auto& [pos, row] : logits) all.insert(all.end(), row.begin(), row.end());
+  for (const auto& [pos, row] : logits)
+    all.insert(all.end(), row.begin(), row.end());
   return all;
 }
 
@@ -45,12 +46,13 @@ absl::StatusOr<std::unique_ptr<ModelRun>> ModelRun::Create(
   if (options.copy) {
     LOWMEM_ASSIGN_OR_RETURN(
         run->inner_source,
-        NewCopySource(*model.checkpoint,
-                      model.weights.UsedTensors(*model.checkpoint), run->account,
-                      [](uint64_t, uint64_t) { return absl::OkStatus(); }));
+        NewCopySource(
+            *model.checkpoint, model.weights.UsedTensors(*model.checkpoint),
+            run->account, [](uint64_t, uint64_t) { return absl::OkStatus(); }));
   } else {
-    LOWMEM_ASSIGN_OR_RETURN(run->inner_source,
-                            NewMmapSource(*model.checkpoint, MmapSourceOptions()));
+    LOWMEM_ASSIGN_OR_RETURN(
+        run->inner_source,
+        NewMmapSource(*model.checkpoint, MmapSourceOptions()));
   }
   WeightSource* source = run->inner_source.get();
   if (options.wrap_source) {
@@ -62,9 +64,9 @@ absl::StatusOr<std::unique_ptr<ModelRun>> ModelRun::Create(
   transformer_options.max_chunk_tokens = options.chunk_tokens;
   transformer_options.max_context_tokens = options.context_tokens;
   LOWMEM_ASSIGN_OR_RETURN(
-      run->transformer,
-      Transformer::Create(model.config, *model.checkpoint, model.weights, *source,
-                          *run->pool, transformer_options, run->account));
+      run->transformer, Transformer::Create(model.config, *model.checkpoint,
+                                            model.weights, *source, *run->pool,
+                                            transformer_options, run->account));
   run->kv = std::make_unique<KvCache>(
       KvShape{.num_layers = model.config.num_layers,
               .num_kv_heads = model.config.num_kv_heads,

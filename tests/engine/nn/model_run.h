@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model opened and run as the engine does, for tests: one place that knows the
-// order of construction.
+// A model opened and run as the engine does, for tests: one place that knows
+// the order of construction.
 
 #ifndef LOWMEM_TESTS_ENGINE_NN_MODEL_RUN_H_
 #define LOWMEM_TESTS_ENGINE_NN_MODEL_RUN_H_
@@ -27,7 +27,8 @@
 namespace lowmem::testing {
 
 struct OpenModel {
-  static absl::StatusOr<std::unique_ptr<OpenModel>> Open(const std::string& path);
+  static absl::StatusOr<std::unique_ptr<OpenModel>> Open(
+      const std::string& path);
 
   std::unique_ptr<Checkpoint> checkpoint;
   ModelConfig config;
@@ -44,8 +45,8 @@ struct RunOptions {
       wrap_source;
 };
 
-// What a pass computed, keyed by position. Hidden states by layer, num_layers + 1
-// being the final norm's output.
+// What a pass computed, keyed by position. Hidden states by layer, num_layers +
+// 1 being the final norm's output.
 struct Recording : ForwardObserver {
   bool WantsHidden() const override { return wants_hidden; }
   absl::Status OnHidden(uint32_t layer_idx, uint64_t first_pos,

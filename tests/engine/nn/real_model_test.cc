@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published models against values that transformers computed in float32. Skipped
-// where the models were not fetched. The continuation is given to the model behind
-// its prompt, so that a prompt costs one pass: the choice after each token is the
-// same as one token at a time would give (transformer_equivalence_test proves that).
+// Published models against values that transformers computed in float32.
+// Skipped where the models were not fetched. The continuation is given to the
+// model behind its prompt, so that a prompt costs one pass: the choice after
+// each token is the same as one token at a time would give
+// (transformer_equivalence_test proves that).
 #include <cmath>
 #include <string>
 #include <thread>
@@ -37,16 +38,22 @@ double NumberOf(const JsonValue& value) {
 // Compares what a pass shows with the golden values of one prompt.
 class PromptChecker : public ForwardObserver {
  public:
-  PromptChecker(std::vector<int32_t> prompt, const JsonValue& golden, size_t dim)
-      : num_prompt_(prompt.size()), ids_(std::move(prompt)), golden_(golden),
+  PromptChecker(std::vector<int32_t> prompt, const JsonValue& golden,
+                size_t dim)
+      : num_prompt_(prompt.size()),
+        ids_(std::move(prompt)),
+        golden_(golden),
         dim_(dim) {
-    const std::vector<int32_t> continuation = IdsOf(golden.Find("continuation"));
+    const std::vector<int32_t> continuation =
+        IdsOf(golden.Find("continuation"));
     ids_.insert(ids_.end(), continuation.begin(), continuation.end());
   }
 
   const std::vector<int32_t>& ids() const { return ids_; }
   bool wants_every_token() const { return golden_.Find("nll") != nullptr; }
-  bool WantsHidden() const override { return golden_.Find("hidden") != nullptr; }
+  bool WantsHidden() const override {
+    return golden_.Find("hidden") != nullptr;
+  }
 
   absl::Status OnHidden(uint32_t layer_idx, uint64_t first_pos,
                         absl::Span<const float> rows) override {
@@ -69,7 +76,8 @@ class PromptChecker : public ForwardObserver {
       nll_sum_ += NegativeLogLikelihood(logits, ids_[pos + 1]);
       return absl::OkStatus();
     }
-    const auto best = static_cast<int32_t>(ArgMax(logits.data(), logits.size()));
+    const auto best =
+        static_cast<int32_t>(ArgMax(logits.data(), logits.size()));
     const size_t step = pos + 1 - num_prompt_;
     const JsonValue* eos_id = golden_.Find("eos_id");
     if (pos + 1 < ids_.size()) {
@@ -94,18 +102,20 @@ class PromptChecker : public ForwardObserver {
     EXPECT_EQ(num_choices_, ids_.size() - num_prompt_);
     EXPECT_EQ(num_logits_, 10 * golden_.Find("top10")->items().size());
     if (const JsonValue* nll = golden_.Find("nll"); nll != nullptr) {
-      EXPECT_NEAR(nll_sum_ / static_cast<double>(num_prompt_ - 1), NumberOf(*nll),
-                  kNllTolerance);
+      EXPECT_NEAR(nll_sum_ / static_cast<double>(num_prompt_ - 1),
+                  NumberOf(*nll), kNllTolerance);
     }
     if (WantsHidden()) {
-      EXPECT_EQ(num_hidden_, golden_.Find("hidden")->Find("layers")->items().size() + 2);
+      EXPECT_EQ(num_hidden_,
+                golden_.Find("hidden")->Find("layers")->items().size() + 2);
     }
   }
 
   size_t num_prompt() const { return num_prompt_; }
 
  private:
-  static double NegativeLogLikelihood(absl::Span<const float> logits, int32_t id) {
+  static double NegativeLogLikelihood(absl::Span<const float> logits,
+                                      int32_t id) {
     const double max = logits[ArgMax(logits.data(), logits.size())];
     double sum = 0;
     for (const float logit : logits) sum += std::exp(logit - max);
@@ -116,7 +126,8 @@ class PromptChecker : public ForwardObserver {
                    const JsonValue& expected, const std::string& what) {
     const uint64_t last = num_prompt_ - 1;
     if (last < first_pos || (last - first_pos) * dim_ >= rows.size()) return;
-    const absl::Span<const float> row = rows.subspan((last - first_pos) * dim_, dim_);
+    const absl::Span<const float> row =
+        rows.subspan((last - first_pos) * dim_, dim_);
     double square = 0;
     for (const float value : row) square += double{value} * value;
     const double norm = NumberOf(expected.items()[0]);
@@ -144,15 +155,16 @@ class RealModelTest : public ::testing::TestWithParam<RealModel> {};
 TEST_P(RealModelTest, EveryPromptAsTransformers) {
   const std::string path =
       absl::StrCat(LOWMEM_SOURCE_DIR, "/models/", GetParam().path);
-  const absl::StatusOr<std::unique_ptr<OpenModel>> model = OpenModel::Open(path);
+  const absl::StatusOr<std::unique_ptr<OpenModel>> model =
+      OpenModel::Open(path);
   if (absl::IsNotFound(model.status())) {
     GTEST_SKIP() << "models/" << GetParam().path << " was not fetched";
   }
   ASSERT_THAT(model, IsOk());
-  ASSERT_OK_AND_ASSIGN(
-      const std::string text,
-      ReadWholeFile(absl::StrCat(LOWMEM_TESTDATA_DIR, "/real/", GetParam().golden),
-                    16u << 20));
+  ASSERT_OK_AND_ASSIGN(const std::string text,
+                       ReadWholeFile(absl::StrCat(LOWMEM_TESTDATA_DIR, "/real/",
+                                                  GetParam().golden),
+                                     16u << 20));
   ASSERT_OK_AND_ASSIGN(const JsonValue golden, JsonValue::Parse(text));
   const std::vector<JsonValue>& prompts = golden.Find("prompts")->items();
   const std::vector<JsonValue>& expected =
@@ -173,8 +185,9 @@ TEST_P(RealModelTest, EveryPromptAsTransformers) {
       // No logits are needed before the last token of the prompt.
       Recording nothing;
       const size_t num_before = checker.num_prompt() - 1;
-      ASSERT_THAT(run->Forward(ids.first(num_before), LogitsFor::kNone, nothing),
-                  IsOk());
+      ASSERT_THAT(
+          run->Forward(ids.first(num_before), LogitsFor::kNone, nothing),
+          IsOk());
       ids.remove_prefix(num_before);
     }
     ASSERT_THAT(run->Forward(ids, LogitsFor::kEveryToken, checker), IsOk());

@@ -9,15 +9,16 @@
 namespace lowmem::testing {
 namespace {
 
-// Four units in the last place: the reference below rounds once, the code under test
-// up to five times.
+// Four units in the last place: the reference below rounds once, the code under
+// test up to five times.
 constexpr double kRelativeTolerance = 4.8e-7;
 
 std::vector<double> Unscaled(double theta, uint32_t head_dim) {
   std::vector<double> inv_freq(head_dim / 2);
   for (size_t i = 0; i < inv_freq.size(); ++i) {
     // The exponent's own rounding counts: ln(theta) * 2^-24 is up to 1e-6.
-    const double exponent = static_cast<float>(2 * i) / static_cast<float>(head_dim);
+    const double exponent =
+        static_cast<float>(2 * i) / static_cast<float>(head_dim);
     inv_freq[i] = 1.0 / std::pow(theta, exponent);
   }
   return inv_freq;
@@ -40,10 +41,11 @@ TEST(InverseFrequenciesTest, PowersOfTheta) {
   }
 }
 
-// As the reference has it: one rounding after the power and one after the division.
-// A single one at the end would give other last bits.
+// As the reference has it: one rounding after the power and one after the
+// division. A single one at the end would give other last bits.
 TEST(InverseFrequenciesTest, EachStepIsRoundedToFloat32) {
-  const std::vector<float> inv_freq = InverseFrequencies({.theta = 10000.0}, 64);
+  const std::vector<float> inv_freq =
+      InverseFrequencies({.theta = 10000.0}, 64);
   size_t num_otherwise = 0;
   for (size_t i = 0; i < inv_freq.size(); ++i) {
     const double power = std::pow(10000.0, i / 32.0);  // an exact exponent
@@ -88,7 +90,8 @@ TEST(InverseFrequenciesTest, Llama3KeepsBlendsAndDivides) {
   EXPECT_EQ(num_kept, 29u);
   EXPECT_EQ(num_blended, 6u);
   const std::vector<float> actual = InverseFrequencies(rope, 128);
-  const std::vector<float> unscaled = InverseFrequencies({.theta = 500000.0}, 128);
+  const std::vector<float> unscaled =
+      InverseFrequencies({.theta = 500000.0}, 128);
   ExpectClose(actual, expected);
   for (size_t i = 0; i < num_kept; ++i) EXPECT_EQ(actual[i], unscaled[i]);
   for (size_t i = 64 - num_divided; i < 64; ++i) {

@@ -31,7 +31,8 @@ class EquivalenceTest : public ::testing::TestWithParam<const char*> {
     auto run = ModelRun::Create(*model_, options);
     EXPECT_THAT(run, IsOk());
     Recording recording;
-    EXPECT_THAT((*run)->Forward(ids_, LogitsFor::kEveryToken, recording), IsOk());
+    EXPECT_THAT((*run)->Forward(ids_, LogitsFor::kEveryToken, recording),
+                IsOk());
     return recording.AllLogits();
   }
 
@@ -60,8 +61,9 @@ TEST_P(EquivalenceTest, LeasesOfFewRows) {
     const auto wrap = [&](WeightSource& source, const Checkpoint&) {
       return std::make_unique<TricklingSource>(source, max_rows);
     };
-    EXPECT_EQ(LogitsWith({.num_threads = 2, .chunk_tokens = 7, .wrap_source = wrap}),
-              baseline_)
+    EXPECT_EQ(
+        LogitsWith({.num_threads = 2, .chunk_tokens = 7, .wrap_source = wrap}),
+        baseline_)
         << max_rows;
   }
 }
@@ -70,12 +72,15 @@ TEST_P(EquivalenceTest, SequenceInSeveralCalls) {
   ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, RunOptions()));
   Recording recording;
   const absl::Span<const int32_t> ids = ids_;
-  ASSERT_THAT(run->Forward(ids.first(3), LogitsFor::kEveryToken, recording), IsOk());
-  ASSERT_THAT(run->Forward(ids.subspan(3, 20), LogitsFor::kEveryToken, recording),
+  ASSERT_THAT(run->Forward(ids.first(3), LogitsFor::kEveryToken, recording),
               IsOk());
+  ASSERT_THAT(
+      run->Forward(ids.subspan(3, 20), LogitsFor::kEveryToken, recording),
+      IsOk());
   for (size_t i = 23; i < ids.size(); ++i) {
-    ASSERT_THAT(run->Forward(ids.subspan(i, 1), LogitsFor::kEveryToken, recording),
-                IsOk());
+    ASSERT_THAT(
+        run->Forward(ids.subspan(i, 1), LogitsFor::kEveryToken, recording),
+        IsOk());
   }
   EXPECT_EQ(recording.AllLogits(), baseline_);
 }
@@ -94,7 +99,8 @@ TEST_P(EquivalenceTest, LastTokenOnly) {
 }
 
 TEST_P(EquivalenceTest, HiddenStatesWatchedOrNot) {
-  ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, {.chunk_tokens = 16}));
+  ASSERT_OK_AND_ASSIGN(auto run,
+                       ModelRun::Create(*model_, {.chunk_tokens = 16}));
   Recording recording;
   recording.wants_hidden = true;
   ASSERT_THAT(run->Forward(ids_, LogitsFor::kEveryToken, recording), IsOk());
@@ -107,8 +113,8 @@ TEST_P(EquivalenceTest, AfterTruncation) {
   Recording recording;
   // Other tokens first, so that what is left of them would be noticed.
   const std::vector<int32_t> others(37, 5);
-  ASSERT_THAT(run->Forward(absl::MakeSpan(ids_).first(17), LogitsFor::kEveryToken,
-                           recording),
+  ASSERT_THAT(run->Forward(absl::MakeSpan(ids_).first(17),
+                           LogitsFor::kEveryToken, recording),
               IsOk());
   Recording forgotten;
   ASSERT_THAT(run->Forward(others, LogitsFor::kLastToken, forgotten), IsOk());

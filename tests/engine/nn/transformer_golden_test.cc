@@ -39,9 +39,11 @@ TEST_P(SafetensorsGoldenTest, LogitsOfEveryPosition) {
     ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, RunOptions()));
     Recording recording;
     ASSERT_THAT(
-        run->Forward(prompts_[p].ids, LogitsFor::kEveryToken, recording), IsOk());
-    ExpectNear(recording.AllLogits(), golden.Floats(absl::StrCat("p", p, ".logits")),
-               kLogitTolerance, absl::StrCat("logits of prompt ", p));
+        run->Forward(prompts_[p].ids, LogitsFor::kEveryToken, recording),
+        IsOk());
+    ExpectNear(recording.AllLogits(),
+               golden.Floats(absl::StrCat("p", p, ".logits")), kLogitTolerance,
+               absl::StrCat("logits of prompt ", p));
   }
 }
 
@@ -62,7 +64,8 @@ TEST_P(SafetensorsGoldenTest, HiddenStates) {
     ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, RunOptions()));
     Recording recording;
     recording.wants_hidden = true;
-    ASSERT_THAT(run->Forward(prompts_[p].ids, LogitsFor::kNone, recording), IsOk());
+    ASSERT_THAT(run->Forward(prompts_[p].ids, LogitsFor::kNone, recording),
+                IsOk());
     EXPECT_EQ(recording.hidden.size(), model_->config.num_layers + 1u);
     const auto compare = [&](const std::vector<float>& actual,
                              const std::string& name) {
@@ -107,13 +110,15 @@ TEST_P(GgufGoldenTest, LogitsAndGreedyIds) {
 
   ASSERT_OK_AND_ASSIGN(auto first, ModelRun::Create(*model, RunOptions()));
   Recording every;
-  ASSERT_THAT(first->Forward(prompts[0].ids, LogitsFor::kEveryToken, every), IsOk());
+  ASSERT_THAT(first->Forward(prompts[0].ids, LogitsFor::kEveryToken, every),
+              IsOk());
   ExpectNear(every.AllLogits(), golden.Floats("p0.logits"), kLogitTolerance,
              "logits of prompt 0");
 
   ASSERT_OK_AND_ASSIGN(auto second, ModelRun::Create(*model, RunOptions()));
   Recording last;
-  ASSERT_THAT(second->Forward(prompts[1].ids, LogitsFor::kLastToken, last), IsOk());
+  ASSERT_THAT(second->Forward(prompts[1].ids, LogitsFor::kLastToken, last),
+              IsOk());
   ExpectNear(last.AllLogits(), golden.Floats("p1.logits_last"), kLogitTolerance,
              "last logits of prompt 1");
 

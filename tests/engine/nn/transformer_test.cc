@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forward pass beyond its values: refusals, failures at every point, what is
-// counted and what is held.
+// The forward pass beyond its values: refusals, failures at every point, what
+// is counted and what is held.
 #include <atomic>
 #include <string>
 #include <vector>
@@ -18,7 +18,8 @@ namespace {
 class TransformerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string folder = absl::StrCat(LOWMEM_TESTDATA_DIR, "/tiny/llama_linear");
+    const std::string folder =
+        absl::StrCat(LOWMEM_TESTDATA_DIR, "/tiny/llama_linear");
     ASSERT_OK_AND_ASSIGN(model_, OpenModel::Open(folder));
     ids_ = ReadGoldenPrompts(folder + "/golden.json").at(1).ids;
     ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, RunOptions()));
@@ -27,7 +28,8 @@ class TransformerTest : public ::testing::Test {
     expected_ = recording.AllLogits();
   }
 
-  // Continues after a failure with what the cache does not hold yet, and compares.
+  // Continues after a failure with what the cache does not hold yet, and
+  // compares.
   void ExpectUsable(ModelRun& run) {
     Recording recording;
     ASSERT_THAT(run.Forward(absl::MakeSpan(ids_).subspan(run.kv->size()),
@@ -46,8 +48,9 @@ TEST_F(TransformerTest, RefusesIdsOutsideTheVocabulary) {
   Recording recording;
   const auto vocab_size = static_cast<int32_t>(model_->config.vocab_size);
   for (const int32_t id : {-1, vocab_size, INT32_MAX, INT32_MIN}) {
-    EXPECT_THAT(run->Forward({0, id}, LogitsFor::kLastToken, recording),
-                Fails(absl::StatusCode::kInvalidArgument, absl::StrCat("got ", id)));
+    EXPECT_THAT(
+        run->Forward({0, id}, LogitsFor::kLastToken, recording),
+        Fails(absl::StatusCode::kInvalidArgument, absl::StrCat("got ", id)));
   }
   EXPECT_EQ(run->kv->size(), 0u);
   EXPECT_EQ(run->transformer->weight_bytes_read(), 0u);
@@ -64,14 +67,15 @@ TEST_F(TransformerTest, RefusesNoTokens) {
 
 TEST_F(TransformerTest, RefusesMoreThanTheContextBeforeComputing) {
   ASSERT_OK_AND_ASSIGN(
-      auto run, ModelRun::Create(*model_, {.chunk_tokens = 8, .context_tokens = 39}));
+      auto run,
+      ModelRun::Create(*model_, {.chunk_tokens = 8, .context_tokens = 39}));
   Recording recording;
   EXPECT_THAT(run->Forward(ids_, LogitsFor::kLastToken, recording),
               Fails(absl::StatusCode::kOutOfRange, "at most 39"));
   EXPECT_EQ(run->transformer->weight_bytes_read(), 0u);
   EXPECT_EQ(run->kv->allocated_bytes(), 0u);
-  EXPECT_THAT(run->Forward(absl::MakeSpan(ids_).first(39), LogitsFor::kLastToken,
-                           recording),
+  EXPECT_THAT(run->Forward(absl::MakeSpan(ids_).first(39),
+                           LogitsFor::kLastToken, recording),
               IsOk());
   EXPECT_THAT(run->Forward({1}, LogitsFor::kLastToken, recording),
               Fails(absl::StatusCode::kOutOfRange, "after 39"));
@@ -79,10 +83,11 @@ TEST_F(TransformerTest, RefusesMoreThanTheContextBeforeComputing) {
 
 TEST_F(TransformerTest, RefusesTheCacheOfAnotherModel) {
   ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, RunOptions()));
-  KvCache other({.num_layers = 1, .num_kv_heads = 1, .head_dim = 2}, 64, run->account);
+  KvCache other({.num_layers = 1, .num_kv_heads = 1, .head_dim = 2}, 64,
+                run->account);
   Recording recording;
-  EXPECT_THAT(run->transformer->Forward({1}, LogitsFor::kLastToken, nullptr, other,
-                                        recording),
+  EXPECT_THAT(run->transformer->Forward({1}, LogitsFor::kLastToken, nullptr,
+                                        other, recording),
               Fails(absl::StatusCode::kInternal, "another model"));
 }
 
@@ -97,8 +102,8 @@ TEST_F(TransformerTest, RefusedArenaNamesItsLargestBuffer) {
   ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, RunOptions()));
   MemoryAccount small("activations", 1000, nullptr);
   EXPECT_THAT(Transformer::Create(model_->config, *model_->checkpoint,
-                                  model_->weights, *run->inner_source, *run->pool,
-                                  TransformerOptions(), small),
+                                  model_->weights, *run->inner_source,
+                                  *run->pool, TransformerOptions(), small),
               Fails(absl::StatusCode::kResourceExhausted, "activations"));
 }
 
@@ -113,10 +118,10 @@ TEST_F(TransformerTest, FailureAtAnyAcquireLeavesTheCacheUsable) {
                                  : absl::OkStatus();
       });
     };
-    ASSERT_OK_AND_ASSIGN(auto run,
-                         ModelRun::Create(*model_, {.num_threads = 2,
-                                                    .chunk_tokens = kChunkTokens,
-                                                    .wrap_source = wrap}));
+    ASSERT_OK_AND_ASSIGN(
+        auto run, ModelRun::Create(*model_, {.num_threads = 2,
+                                             .chunk_tokens = kChunkTokens,
+                                             .wrap_source = wrap}));
     Recording recording;
     const absl::Status status =
         run->Forward(ids_, LogitsFor::kLastToken, recording);
@@ -144,10 +149,10 @@ TEST_F(TransformerTest, CancelledAtAnyAcquireLeavesTheCacheUsable) {
         return absl::OkStatus();
       });
     };
-    ASSERT_OK_AND_ASSIGN(
-        auto run, ModelRun::Create(*model_, {.num_threads = 2,
-                                             .chunk_tokens = 16,
-                                             .wrap_source = wrap}));
+    ASSERT_OK_AND_ASSIGN(auto run,
+                         ModelRun::Create(*model_, {.num_threads = 2,
+                                                    .chunk_tokens = 16,
+                                                    .wrap_source = wrap}));
     Recording recording;
     const absl::Status status =
         run->Forward(ids_, LogitsFor::kLastToken, recording, &cancel);
@@ -176,7 +181,8 @@ TEST_F(TransformerTest, ObserverEndsThePass) {
       return Recording::OnLogits(pos, row);
     }
   };
-  ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, {.chunk_tokens = 16}));
+  ASSERT_OK_AND_ASSIGN(auto run,
+                       ModelRun::Create(*model_, {.chunk_tokens = 16}));
   Refusing observer;
   EXPECT_THAT(run->Forward(ids_, LogitsFor::kEveryToken, observer),
               Fails(absl::StatusCode::kResourceExhausted, "enough"));
@@ -191,7 +197,8 @@ TEST_F(TransformerTest, NotANumberInTheWeightsIsDataLoss) {
     return std::make_unique<DamagedSource>(
         source, damaged, checkpoint.tensors()[damaged].size_bytes);
   };
-  ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, {.wrap_source = wrap}));
+  ASSERT_OK_AND_ASSIGN(auto run,
+                       ModelRun::Create(*model_, {.wrap_source = wrap}));
   Recording recording;
   EXPECT_THAT(run->Forward(ids_, LogitsFor::kLastToken, recording),
               Fails(absl::StatusCode::kDataLoss, "logits of position 39"));
@@ -199,7 +206,8 @@ TEST_F(TransformerTest, NotANumberInTheWeightsIsDataLoss) {
 }
 
 TEST_F(TransformerTest, LogitsComeInOrderOfPosition) {
-  ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, {.chunk_tokens = 7}));
+  ASSERT_OK_AND_ASSIGN(auto run,
+                       ModelRun::Create(*model_, {.chunk_tokens = 7}));
   Recording recording;
   ASSERT_THAT(run->Forward(ids_, LogitsFor::kEveryToken, recording), IsOk());
   ASSERT_EQ(recording.positions.size(), ids_.size());
@@ -219,7 +227,8 @@ TEST_F(TransformerTest, CountsPassesAndBytes) {
   layer_bytes -= head_bytes;
   const uint64_t row_bytes = tensors[model_->weights.embedding].row_bytes();
 
-  ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, {.chunk_tokens = 16}));
+  ASSERT_OK_AND_ASSIGN(auto run,
+                       ModelRun::Create(*model_, {.chunk_tokens = 16}));
   Recording recording;
   ASSERT_THAT(run->Forward(ids_, LogitsFor::kLastToken, recording), IsOk());
   EXPECT_EQ(run->transformer->num_weight_passes(), 3u);
@@ -233,10 +242,10 @@ TEST_F(TransformerTest, CountsPassesAndBytes) {
 
 TEST_F(TransformerTest, ArenaIsWhatWasForecastAndNeverGrows) {
   constexpr uint32_t kThreads = 2;
-  ASSERT_OK_AND_ASSIGN(
-      auto run, ModelRun::Create(*model_, {.num_threads = kThreads,
-                                           .chunk_tokens = 16,
-                                           .context_tokens = 64}));
+  ASSERT_OK_AND_ASSIGN(auto run,
+                       ModelRun::Create(*model_, {.num_threads = kThreads,
+                                                  .chunk_tokens = 16,
+                                                  .context_tokens = 64}));
   ASSERT_OK_AND_ASSIGN(
       const uint64_t forecast,
       Transformer::ActivationBytes(
@@ -246,7 +255,8 @@ TEST_F(TransformerTest, ArenaIsWhatWasForecastAndNeverGrows) {
   const uint64_t held = run->account.used_bytes();
   Recording recording;
   ASSERT_THAT(run->Forward(ids_, LogitsFor::kEveryToken, recording), IsOk());
-  ASSERT_THAT(run->Forward({1, 2, 3}, LogitsFor::kLastToken, recording), IsOk());
+  ASSERT_THAT(run->Forward({1, 2, 3}, LogitsFor::kLastToken, recording),
+              IsOk());
   EXPECT_EQ(run->transformer->arena_bytes(), forecast);
   // The cache's pages are rounded up to the system's; nothing else was taken.
   run->kv->Truncate(0);
@@ -260,7 +270,8 @@ TEST_F(TransformerTest, StepsAreAnnouncedBeforeAndFinishedAfterUse) {
     return std::make_unique<RecordingSource>(source, events);
   };
   ASSERT_OK_AND_ASSIGN(
-      auto run, ModelRun::Create(*model_, {.chunk_tokens = 32, .wrap_source = wrap}));
+      auto run,
+      ModelRun::Create(*model_, {.chunk_tokens = 32, .wrap_source = wrap}));
   Recording recording;
   ASSERT_THAT(run->Forward(ids_, LogitsFor::kLastToken, recording), IsOk());
 
@@ -278,7 +289,8 @@ TEST_F(TransformerTest, StepsAreAnnouncedBeforeAndFinishedAfterUse) {
       {Kind::kPrefetch, second},
       {Kind::kAcquire, first},
       {Kind::kFinish, first},
-      // The first chunk has no logits: after its last layer comes the first again.
+      // The first chunk has no logits: after its last layer comes the first
+      // again.
       {Kind::kPrefetch, first},
       {Kind::kAcquire, second},
       {Kind::kFinish, second},

@@ -38,7 +38,8 @@ class TricklingSource : public WrappedSource {
   absl::StatusOr<WeightLease> Acquire(TensorId tensor, uint64_t row_begin,
                                       uint64_t max_rows) override {
     num_rows_ = num_rows_ % max_rows_ + 1;
-    return WrappedSource::Acquire(tensor, row_begin, std::min(max_rows, num_rows_));
+    return WrappedSource::Acquire(tensor, row_begin,
+                                  std::min(max_rows, num_rows_));
   }
 
  private:
@@ -46,11 +47,12 @@ class TricklingSource : public WrappedSource {
   uint64_t num_rows_ = 0;
 };
 
-// Calls `before` with the number of the Acquire, counted from 0, and fails with what
-// it returns.
+// Calls `before` with the number of the Acquire, counted from 0, and fails with
+// what it returns.
 class WatchedSource : public WrappedSource {
  public:
-  WatchedSource(WeightSource& inner, std::function<absl::Status(uint64_t)> before)
+  WatchedSource(WeightSource& inner,
+                std::function<absl::Status(uint64_t)> before)
       : WrappedSource(inner), before_(std::move(before)) {}
   absl::StatusOr<WeightLease> Acquire(TensorId tensor, uint64_t row_begin,
                                       uint64_t max_rows) override {
