@@ -18,10 +18,11 @@ namespace lowmem::testing {
 
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "lowmem-test-XXXXXX")
-            .string();
+  // Beneath `parent`; what is large goes beside the build, since the system's
+  // temporary files may live in memory.
+  explicit TemporaryFolder(const std::filesystem::path& parent =
+                               std::filesystem::temp_directory_path()) {
+    std::string pattern = (parent / "lowmem-test-XXXXXX").string();
     if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
   }
   TemporaryFolder(const TemporaryFolder&) = delete;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -104,14 +105,41 @@ bool SameJson(const JsonValue& a, const JsonValue& b) {
 
 TEST(ConvertTest, WeightsOfFloatGgufAreThePublishedOnesBitForBit) {
   const std::pair<std::string, std::string> kSameWeights[] = {
-      {"llama-f16", "llama"},
-      {"llama3-bf16", "llama3"},
-      {"qwen2-f32", "qwen2"}};
+      {"llama3-bf16", "llama3"}, {"qwen2-f32", "qwen2"}};
   for (const auto& [gguf, published] : kSameWeights) {
     SCOPED_TRACE(gguf);
     const TemporaryFolder folder;
     ASSERT_THAT(ConvertCheckpoint(Options(Gguf(gguf), folder / "out")), IsOk());
     ExpectSameTensors(folder / "out", Tiny(published));
+  }
+}
+
+TEST(ConvertTest, WeightsOfF16GgufAreThePublishedOnesUpToItsDenormals) {
+  const TemporaryFolder folder;
+  ASSERT_THAT(ConvertCheckpoint(Options(Gguf("llama-f16"), folder / "out")),
+              IsOk());
+  ASSERT_OK_AND_ASSIGN(const auto actual, Checkpoint::Open(folder / "out"));
+  ASSERT_OK_AND_ASSIGN(const auto expected, Checkpoint::Open(Tiny("llama")));
+  ASSERT_EQ(actual->tensors().size(), expected->tensors().size());
+  for (TensorId id = 0; id < expected->tensors().size(); ++id) {
+    const std::string& name = expected->tensors()[id].name;
+    ASSERT_TRUE(actual->Find(name).has_value()) << name;
+    const std::string a = TensorText(*actual, *actual->Find(name));
+    const std::string e = TensorText(*expected, id);
+    ASSERT_EQ(a.size(), e.size()) << name;
+    std::vector<float> values(a.size() / 2);
+    std::vector<float> published(a.size() / 2);
+    DecodeRow(DType::kBF16, reinterpret_cast<const uint8_t*>(a.data()),
+              values.size(), values.data());
+    DecodeRow(DType::kBF16, reinterpret_cast<const uint8_t*>(e.data()),
+              values.size(), published.data());
+    for (size_t i = 0; i < values.size(); ++i) {
+      // Below 2^-14 F16 is a multiple of 2^-24.
+      const float tolerance =
+          std::abs(published[i]) < 0x1p-14f ? 0x1p-25f : 0.0f;
+      ASSERT_LE(std::abs(values[i] - published[i]), tolerance)
+          << name << " " << i;
+    }
   }
 }
 
