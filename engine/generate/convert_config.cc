@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "engine/generate/llama3_rope_recovery.h"
 #include "engine/model/family.h"
 #include "storage/base/json_writer.h"
@@ -45,10 +47,12 @@ double ShortestDouble(double value) {
 // transformers warns of "8" where it wants a float, so whole numbers get a
 // ".0".
 JsonValue FloatJson(double value) {
+  constexpr double kMaxPlain = 1e15;
+  if (value == std::trunc(value) && std::abs(value) < kMaxPlain) {
+    return JsonValue::Number(absl::StrFormat("%.1f", value));
+  }
   JsonWriter writer;
-  std::string text = writer.Double(value).TakeText();
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return JsonValue::Number(std::move(text));
+  return JsonValue::Number(writer.Double(value).TakeText());
 }
 
 // The configuration's classes have one switch for all biases of attention, or
