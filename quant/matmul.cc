@@ -17,7 +17,8 @@ constexpr size_t kRowsForTokens = 30;
 }  // namespace
 
 void MatMul(const WeightRows& weights, const float* x, size_t x_stride,
-            size_t num_tokens, float* out, size_t out_stride, ThreadPool& pool) {
+            size_t num_tokens, float* out, size_t out_stride,
+            ThreadPool& pool) {
   if (num_tokens == 0) return;
   if (num_tokens == 1) {
     pool.ParallelFor(weights.num_rows, kRowsForOneToken,

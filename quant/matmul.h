@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of stored weight rows with float32 activations.
 //
-// Order of summation, the same on every target, for every thread count and however
-// many rows or tokens are computed together: lane l of 16 accumulates the products
-// of columns l, l + 16, l + 32, ... with fused multiply-add, columns beyond the
-// last whole group of 16 count as a group padded with zeros; then lanes are added
-// in halves: l and l + 8, then l and l + 4, l + 2, l + 1. So one output element has
-// one value.
+// Order of summation, the same on every target, for every thread count and
+// however many rows or tokens are computed together: lane l of 16 accumulates
+// the products of columns l, l + 16, l + 32, ... with fused multiply-add,
+// columns beyond the last whole group of 16 count as a group padded with zeros;
+// then lanes are added in halves: l and l + 8, then l and l + 4, l + 2, l + 1.
+// So one output element has one value.
 
 #ifndef LOWMEM_QUANT_MATMUL_H_
 #define LOWMEM_QUANT_MATMUL_H_
@@ -28,15 +28,14 @@ struct WeightRows {
   size_t num_cols;
 };
 
-// out[t * out_stride + r] = dot(weights row r, x + t * x_stride), for all rows r
-// and tokens t < num_tokens. Every weight byte is read once (a few times for more
-// tokens than fit the inner caches).
+// out[t * out_stride + r] = dot(weights row r, x + t * x_stride), for all rows
+// r and tokens t < num_tokens. Every weight byte is read once (a few times for
+// more tokens than fit the inner caches).
 //   x    [num_tokens, x_stride], num_cols of each row used
 //   out  [num_tokens, out_stride], num_rows of each row written
-// REQUIRES: TraitsOf(weights.dtype).decodable; num_cols is a multiple of its block;
-// out does not overlap x.
-// Memory: nothing from the heap; up to 4 KiB of stack a thread, 160 KiB for block
-// types and several tokens.
+// REQUIRES: TraitsOf(weights.dtype).decodable; num_cols is a multiple of its
+// block; out does not overlap x. Memory: nothing from the heap; up to 4 KiB of
+// stack a thread, 160 KiB for block types and several tokens.
 void MatMul(const WeightRows& weights, const float* x, size_t x_stride,
             size_t num_tokens, float* out, size_t out_stride, ThreadPool& pool);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary angles: few and in double, so plain code, the same everywhere. The other
-// operations of vector_ops.h are in quant/kernels.
+// Rotary angles: few and in double, so plain code, the same everywhere. The
+// other operations of vector_ops.h are in quant/kernels.
 #include "quant/vector_ops.h"
 
 #include <bit>
@@ -22,15 +22,14 @@ SinCos SinCosOfReduced(double r) {
               (-1.0 / 6 +
                z * (1.0 / 120 +
                     z * (-1.0 / 5040 +
-                         z * (1.0 / 362880 +
-                              z * (-1.0 / 39916800 + z * (1.0 / 6227020800))))));
+                         z * (1.0 / 362880 + z * (-1.0 / 39916800 +
+                                                  z * (1.0 / 6227020800))))));
   const double cos =
-      1.0 +
-      z * (-1.0 / 2 +
-           z * (1.0 / 24 +
-                z * (-1.0 / 720 +
-                     z * (1.0 / 40320 +
-                          z * (-1.0 / 3628800 + z * (1.0 / 479001600))))));
+      1.0 + z * (-1.0 / 2 +
+                 z * (1.0 / 24 +
+                      z * (-1.0 / 720 +
+                           z * (1.0 / 40320 + z * (-1.0 / 3628800 +
+                                                   z * (1.0 / 479001600))))));
   return {sin, cos};
 }
 
@@ -38,8 +37,8 @@ SinCos SinCosOf(double angle) {
   // Adding 1.5 * 2^52 rounds to an integer and leaves it in the low bits.
   constexpr double kMagic = 0x1.8p52;
   constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
-  // pi/2 in two parts. The first has 29 bits: its product with a number of quarter
-  // turns below 2^24 is exact.
+  // pi/2 in two parts. The first has 29 bits: its product with a number of
+  // quarter turns below 2^24 is exact.
   constexpr double kHalfPiHigh = 0x1.921fb54p+0;
   constexpr double kHalfPiLow = 0x1.10b4611a62633p-30;
   const double shifted = angle * kTwoOverPi + kMagic;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on float32 vectors between the matrix products. Sums follow the order
-// of matmul.h, and exp, sin and cos are the same operations on every target, so
-// results are bit-identical wherever fused multiply-add exists. No libm here.
-// Pointers need no alignment; in and out may be the same pointer, not overlap
-// otherwise.
+// Operations on float32 vectors between the matrix products. Sums follow the
+// order of matmul.h, and exp, sin and cos are the same operations on every
+// target, so results are bit-identical wherever fused multiply-add exists. No
+// libm here. Pointers need no alignment; in and out may be the same pointer,
+// not overlap otherwise.
 
 #ifndef LOWMEM_QUANT_VECTOR_OPS_H_
 #define LOWMEM_QUANT_VECTOR_OPS_H_
@@ -30,29 +30,31 @@ void Softmax(size_t n, float* inout);
 // inout[i] += scale * x[i], fused.
 void ScaleAdd(float scale, const float* x, size_t n, float* inout);
 
-// Cosines and sines of position * inv_freq[i], i < num_pairs, the product rounded
-// to float32 first, as the reference does; both multiplied by `scale` (1 but for
-// yarn and longrope). Relative error of each value below 2^-21.
+// Cosines and sines of position * inv_freq[i], i < num_pairs, the product
+// rounded to float32 first, as the reference does; both multiplied by `scale`
+// (1 but for yarn and longrope). Relative error of each value below 2^-21.
 void RopeAngles(float position, const float* inv_freq, size_t num_pairs,
                 float scale, float* cos_out, float* sin_out);
 
-// Rotates one head in place. `num_pairs` pairs: element i with i + num_pairs (halves,
-// as Hugging Face stores them), or 2i with 2i + 1 (neighbours, as GGUF's llama does).
+// Rotates one head in place. `num_pairs` pairs: element i with i + num_pairs
+// (halves, as Hugging Face stores them), or 2i with 2i + 1 (neighbours, as
+// GGUF's llama does).
 void RopeHalves(const float* cos, const float* sin, size_t num_pairs,
                 float* head);
 void RopeNeighbours(const float* cos, const float* sin, size_t num_pairs,
                     float* head);
 
-// One query head with the keys of many positions: out[i] = scale * dot(q, key i),
-// the dot product in the order of matmul.h, the scale applied to its result.
+// One query head with the keys of many positions: out[i] = scale * dot(q, key
+// i), the dot product in the order of matmul.h, the scale applied to its
+// result.
 //   q     [n]
 //   keys  [num_keys, n], rows key_stride floats apart
 //   out   [num_keys]
 void DotStrided(const float* q, const float* keys, size_t key_stride,
                 size_t num_keys, size_t n, float scale, float* out);
 
-// inout[j] += weights[i] * value i[j], fused, for i = 0, 1, ... in this order, so
-// that positions may be given in pieces.
+// inout[j] += weights[i] * value i[j], fused, for i = 0, 1, ... in this order,
+// so that positions may be given in pieces.
 //   weights  [num_values]
 //   values   [num_values, n], rows value_stride floats apart
 //   inout    [n]

@@ -2,9 +2,9 @@
 // Matrix products per stored type, shape, number of tokens and threads.
 //   MemoryRead        a plain read of as many bytes: the limit for one token
 //   MatMul/<type>/<rows>x<cols>/tokens:<n>/threads:<n>
-// bytes_per_second counts stored weight bytes, FLOPS two for each weight and token.
-// Matrices are taken in turn from a buffer larger than the caches, as a pass over a
-// model takes them.
+// bytes_per_second counts stored weight bytes, FLOPS two for each weight and
+// token. Matrices are taken in turn from a buffer larger than the caches, as a
+// pass over a model takes them.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -21,7 +21,8 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{192} << 20;
 
-// Numbers around 1 in every type: bytes of 0x3c are such floats and plain quants.
+// Numbers around 1 in every type: bytes of 0x3c are such floats and plain
+// quants.
 const std::vector<uint8_t>& WeightBuffer() {
   static const auto* buffer = new std::vector<uint8_t>(kBufferBytes, 0x3c);
   return *buffer;
@@ -82,22 +83,21 @@ void BM_MatMul(benchmark::State& state, DType dtype, Shape shape,
       benchmark::Counter::kIsRate);
 }
 
-void Register(DType dtype, Shape shape, size_t num_tokens, int64_t num_threads) {
-  const std::string name =
-      "MatMul/" + std::string(TraitsOf(dtype).name) + "/" +
-      std::to_string(shape.num_rows) + "x" + std::to_string(shape.num_cols) +
-      "/tokens:" + std::to_string(num_tokens) +
-      "/threads:" + std::to_string(num_threads);
-  benchmark::RegisterBenchmark(name.c_str(),
-                               [=](benchmark::State& state) {
-                                 BM_MatMul(state, dtype, shape, num_tokens,
-                                           num_threads);
-                               })
-      ->UseRealTime();
+void Register(DType dtype, Shape shape, size_t num_tokens,
+              int64_t num_threads) {
+  const std::string name = "MatMul/" + std::string(TraitsOf(dtype).name) + "/" +
+                           std::to_string(shape.num_rows) + "x" +
+                           std::to_string(shape.num_cols) +
+                           "/tokens:" + std::to_string(num_tokens) +
+                           "/threads:" + std::to_string(num_threads);
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+    BM_MatMul(state, dtype, shape, num_tokens, num_threads);
+  })->UseRealTime();
 }
 
 // Gate or down projections of Qwen2.5-0.5B, SmolLM2-135M and TinyLlama-1.1B.
-constexpr Shape kShapes[] = {{4864, 896}, {896, 4864}, {576, 1536}, {2048, 5632}};
+constexpr Shape kShapes[] = {
+    {4864, 896}, {896, 4864}, {576, 1536}, {2048, 5632}};
 
 int RegisterAll() {
   benchmark::RegisterBenchmark("MemoryRead", BM_MemoryRead)

@@ -7,7 +7,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quant/kernels/dot_rows.cc"
 #include "hwy/foreach_target.h"
-
 #include "hwy/highway.h"
 #include "quant/kernels/float_weights-inl.h"
 #include "quant/kernels/lanes-inl.h"
@@ -17,9 +16,9 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-// Rows walked together are a fraction of the range apart: neighbouring rows would
-// share DRAM pages and prefetch streams, which halves the bandwidth. The last row
-// stands in for those that a fraction lacks.
+// Rows walked together are a fraction of the range apart: neighbouring rows
+// would share DRAM pages and prefetch streams, which halves the bandwidth. The
+// last row stands in for those that a fraction lacks.
 template <class W>
 void DotFloatRows(const WeightRows& weights, size_t row_begin, size_t row_end,
                   const float* x, float* out) {
@@ -50,8 +49,8 @@ void DotBlockRows(const WeightRows& weights, size_t row_begin, size_t row_end,
     for (size_t col = 0; col < weights.num_cols; col += kPieceCols) {
       const size_t num_cols = HWY_MIN(kPieceCols, weights.num_cols - col);
       DecodeRow(weights.dtype,
-                src + col / traits.block_elements * traits.block_bytes, num_cols,
-                piece);
+                src + col / traits.block_elements * traits.block_bytes,
+                num_cols, piece);
       for (size_t i = 0; i < num_cols; i += kNumLanes) {
         AddGroup<F32Weights>(rows, i * sizeof(float), x + col + i, acc);
       }
@@ -60,8 +59,8 @@ void DotBlockRows(const WeightRows& weights, size_t row_begin, size_t row_end,
   }
 }
 
-void DotRowsOnTarget(const WeightRows& weights, size_t row_begin, size_t row_end,
-                     const float* x, float* out) {
+void DotRowsOnTarget(const WeightRows& weights, size_t row_begin,
+                     size_t row_end, const float* x, float* out) {
   switch (weights.dtype) {
     case DType::kF32:
       return DotFloatRows<F32Weights>(weights, row_begin, row_end, x, out);

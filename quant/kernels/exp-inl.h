@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exponential function as the engine computes it, the same operations on every
-// target. Compiled once per target.
+// The exponential function as the engine computes it, the same operations on
+// every target. Compiled once per target.
 
 #if defined(LOWMEM_QUANT_KERNELS_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOWMEM_QUANT_KERNELS_EXP_INL_H_
@@ -16,8 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-// exp(x) for x <= 0, minus infinity included, within 2 ulp; 0 below -87.33, where the
-// result would be denormal. NaN stays NaN.
+// exp(x) for x <= 0, minus infinity included, within 2 ulp; 0 below -87.33,
+// where the result would be denormal. NaN stays NaN.
 HWY_INLINE FloatVec ExpOfNonPositive(FloatVec x) {
   const FloatTag d;
   const hn::RebindToUnsigned<FloatTag> du;
@@ -25,8 +25,8 @@ HWY_INLINE FloatVec ExpOfNonPositive(FloatVec x) {
   const auto underflows = hn::Lt(x, lowest);
   x = hn::IfThenElse(underflows, lowest, x);
 
-  // x = power * ln 2 + r, |r| <= ln(2) / 2. Adding 1.5 * 2^23 rounds to an integer
-  // and leaves it in the low bits.
+  // x = power * ln 2 + r, |r| <= ln(2) / 2. Adding 1.5 * 2^23 rounds to an
+  // integer and leaves it in the low bits.
   const FloatVec magic = hn::Set(d, 0x1.8p23f);
   const FloatVec shifted = hn::MulAdd(x, hn::Set(d, 0x1.715476p0f), magic);
   const FloatVec power = hn::Sub(shifted, magic);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stored F32, F16 and BF16 weights loaded as float32 vectors, bit-equal to
 // quant/decode.h. Compiled once per target.
-// Bytes are never reached through a pointer to a wider type: rows of a file have no
-// alignment.
+// Bytes are never reached through a pointer to a wider type: rows of a file
+// have no alignment.
 
 #if defined(LOWMEM_QUANT_KERNELS_FLOAT_WEIGHTS_INL_H_) == \
     defined(HWY_TARGET_TOGGLE)
@@ -33,7 +33,8 @@ HWY_INLINE hn::Vec<hn::Rebind<T, FloatTag>> LoadBytes(const uint8_t* src) {
   std::memcpy(&value, src, sizeof(T));
   return hn::Set(d, value);
 #else
-  return hn::BitCast(d, hn::LoadU(hn::Repartition<uint8_t, decltype(d)>(), src));
+  return hn::BitCast(d,
+                     hn::LoadU(hn::Repartition<uint8_t, decltype(d)>(), src));
 #endif
 }
 
@@ -60,9 +61,9 @@ struct F16Weights {
 #if HWY_TARGET == HWY_SCALAR
     return hn::Set(FloatTag(), F16ToF32(LoadU16(src)));
 #elif HWY_TARGET == HWY_SSE4
-    // Highway's emulation takes infinity for a number. The exponent is moved to its
-    // place and corrected by a product with 2^112, which is exact and normalises
-    // denormals too.
+    // Highway's emulation takes infinity for a number. The exponent is moved to
+    // its place and corrected by a product with 2^112, which is exact and
+    // normalises denormals too.
     const FloatTag d;
     const hn::RebindToUnsigned<FloatTag> du;
     const hn::RebindToSigned<FloatTag> di;
@@ -83,7 +84,8 @@ struct F16Weights {
   }
 };
 
-// The `count` < 16 columns from `col` on of each row, padded with zeros to a group.
+// The `count` < 16 columns from `col` on of each row, padded with zeros to a
+// group.
 template <class W, size_t kNumRows>
 struct LastGroup {
   LastGroup(const uint8_t* const (&all)[kNumRows], size_t col, size_t count) {

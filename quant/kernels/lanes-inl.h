@@ -2,8 +2,9 @@
 // The 16 virtual lanes in which every sum of the engine is formed (see
 // quant/matmul.h), as one, two, four or sixteen vectors of the target. Compiled
 // once per target.
-// Invariant: lane l only ever sees columns l, l + 16, l + 32, ..., so the vectors of
-// one set of lanes are independent, and any of them may be computed alone.
+// Invariant: lane l only ever sees columns l, l + 16, l + 32, ..., so the
+// vectors of one set of lanes are independent, and any of them may be computed
+// alone.
 
 #if defined(LOWMEM_QUANT_KERNELS_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOWMEM_QUANT_KERNELS_LANES_INL_H_
@@ -40,7 +41,8 @@ HWY_INLINE float SumOfVector(D d, hn::Vec<D> v) {
 #else
   if constexpr (hn::MaxLanes(d) > 4) {
     const hn::Half<D> half;
-    return SumOfVector(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+    return SumOfVector(half,
+                       hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
   } else {
     const hn::Vec<D> pairs = hn::Add(v, hn::Shuffle1032(v));
     return hn::GetLane(hn::Add(pairs, hn::Shuffle2301(pairs)));
@@ -71,8 +73,8 @@ HWY_INLINE float SumOfLanes(const Lanes& lanes) {
   return SumOfVector(FloatTag(), vec[0]);
 }
 
-// The first `count` < 16 values of `src`, then zeros: the last group of a row whose
-// length is no multiple of 16, without reading behind it.
+// The first `count` < 16 values of `src`, then zeros: the last group of a row
+// whose length is no multiple of 16, without reading behind it.
 HWY_INLINE void CopyPadded(const float* src, size_t count, float* group) {
   std::memset(group, 0, kNumLanes * sizeof(float));
   std::memcpy(group, src, count * sizeof(float));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns are taken in panels: a panel of a tile's rows is decoded into the
-// first-level cache and meets all tokens of a block, whose columns of that panel stay
-// in the second-level cache for all tiles of the block of rows. Sums between panels
-// are kept as 16 lanes, so the order of summation is the one of a single row.
+// first-level cache and meets all tokens of a block, whose columns of that
+// panel stay in the second-level cache for all tiles of the block of rows. Sums
+// between panels are kept as 16 lanes, so the order of summation is the one of
+// a single row.
 #include "quant/kernels/multiply_blocks.h"
 
 #include "quant/decode.h"
@@ -10,9 +11,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quant/kernels/multiply_blocks.cc"
-#include "hwy/foreach_target.h"
-
 #include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "quant/kernels/float_weights-inl.h"
 #include "quant/kernels/lanes-inl.h"
@@ -24,7 +24,8 @@ namespace HWY_NAMESPACE {
 
 // 20 KiB for five rows, which leaves room in 32 KiB for the tokens' columns.
 inline constexpr size_t kPanelCols = 1024;
-// One group more than used: rows a multiple of 4 KiB apart would share cache sets.
+// One group more than used: rows a multiple of 4 KiB apart would share cache
+// sets.
 inline constexpr size_t kPanelStride = kPanelCols + kNumLanes;
 inline constexpr size_t kBlockTokens = 128;
 static_assert(kRowsPerBlock % kTileRows == 0);
@@ -34,8 +35,8 @@ struct Scratch {
   LaneSums sums[kRowsPerBlock][kBlockTokens];
 };
 
-// The processor sees no stream in pieces of rows, so they are asked for one tile
-// or panel ahead (Q6_K: twice as fast for 2 tokens).
+// The processor sees no stream in pieces of rows, so they are asked for one
+// tile or panel ahead (Q6_K: twice as fast for 2 tokens).
 HWY_INLINE void PrefetchBytes(const uint8_t* src, size_t num_bytes) {
   constexpr size_t kLineBytes = 64;
   for (size_t ofs = 0; ofs < num_bytes; ofs += kLineBytes) {
@@ -63,8 +64,8 @@ void MultiplyBlock(const WeightRows& weights, size_t row_begin, size_t num_rows,
         HWY_MIN(kPanelCols, weights.num_cols - col - num_cols) /
         traits.block_elements * traits.block_bytes;
     for (size_t row = 0; row < num_rows; row += kTileRows) {
-      // A tile cut short by the end of the rows computes with what the panel held
-      // before; nobody reads those sums.
+      // A tile cut short by the end of the rows computes with what the panel
+      // held before; nobody reads those sums.
       for (size_t r = 0; r < kTileRows && row + r < num_rows; ++r) {
         const uint8_t* piece = src + (row + r) * weights.row_bytes;
         if (row + kTileRows + r < num_rows) {
@@ -75,12 +76,13 @@ void MultiplyBlock(const WeightRows& weights, size_t row_begin, size_t num_rows,
         }
         DecodeRow(weights.dtype, piece, num_cols, scratch.panel[r]);
       }
-      ForEachTileOfTokens(tokens.num_tokens, [&](size_t t, auto count) HWY_ATTR {
-        AddTile<F32Weights, count()>(panel_rows, 0,
-                                     tokens.x + t * tokens.x_stride + col,
-                                     tokens.x_stride, num_cols / kNumLanes,
-                                     &scratch.sums[row][t], kBlockTokens);
-      });
+      ForEachTileOfTokens(
+          tokens.num_tokens, [&](size_t t, auto count) HWY_ATTR {
+            AddTile<F32Weights, count()>(panel_rows, 0,
+                                         tokens.x + t * tokens.x_stride + col,
+                                         tokens.x_stride, num_cols / kNumLanes,
+                                         &scratch.sums[row][t], kBlockTokens);
+          });
     }
   }
   for (size_t t = 0; t < tokens.num_tokens; ++t) {
@@ -97,7 +99,8 @@ void MultiplyBlocksOnTarget(const WeightRows& weights, size_t row_begin,
     for (size_t t = 0; t < tokens.num_tokens; t += kBlockTokens) {
       MultiplyBlock(
           weights, row, HWY_MIN(kRowsPerBlock, row_end - row),
-          tokens.Part(t, HWY_MIN(kBlockTokens, tokens.num_tokens - t)), scratch);
+          tokens.Part(t, HWY_MIN(kBlockTokens, tokens.num_tokens - t)),
+          scratch);
     }
   }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows are taken in groups of a tile's height and blocks of a few groups, tokens in
-// blocks whose columns fit the second-level cache: a block of tokens is loaded once
-// for a block of rows, and the rows' bytes stay for all blocks of tokens. Smaller
-// caches than a server's would otherwise fetch every token for every group.
+// Rows are taken in groups of a tile's height and blocks of a few groups,
+// tokens in blocks whose columns fit the second-level cache: a block of tokens
+// is loaded once for a block of rows, and the rows' bytes stay for all blocks
+// of tokens. Smaller caches than a server's would otherwise fetch every token
+// for every group.
 #include "quant/kernels/multiply_floats.h"
 
 #include "quant/kernels/simd_targets.h"
@@ -10,7 +11,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quant/kernels/multiply_floats.cc"
 #include "hwy/foreach_target.h"
-
 #include "hwy/highway.h"
 #include "quant/kernels/float_weights-inl.h"
 #include "quant/kernels/lanes-inl.h"
@@ -22,8 +22,8 @@ namespace HWY_NAMESPACE {
 
 inline constexpr size_t kGroupsPerBlock = 4;
 inline constexpr size_t kBlockTokenBytes = 256 << 10;
-// Where several vectors make up the lanes, each walks the same columns: as many as
-// stay in the first-level cache. One vector walks them all.
+// Where several vectors make up the lanes, each walks the same columns: as many
+// as stay in the first-level cache. One vector walks them all.
 inline constexpr size_t kColsAtOnce = kNumVecs == 1 ? size_t{1} << 30 : 1024;
 
 template <class W, size_t kNumTokens>
@@ -63,8 +63,9 @@ HWY_INLINE void MultiplyTile(const WeightRows& weights,
   }
 }
 
-// A group's rows are a fraction of the range apart, as in dot_rows.cc: few tokens are
-// bound by memory too. The last row stands in for those that a fraction lacks.
+// A group's rows are a fraction of the range apart, as in dot_rows.cc: few
+// tokens are bound by memory too. The last row stands in for those that a
+// fraction lacks.
 template <class W>
 void MultiplyRows(const WeightRows& weights, size_t row_begin, size_t row_end,
                   const Tokens& tokens) {
@@ -76,16 +77,17 @@ void MultiplyRows(const WeightRows& weights, size_t row_begin, size_t row_end,
   for (size_t block = 0; block < distance; block += kGroupsPerBlock) {
     const size_t block_end = HWY_MIN(block + kGroupsPerBlock, distance);
     for (size_t first = 0; first < tokens.num_tokens; first += block_tokens) {
-      const Tokens part = tokens.Part(
-          first, HWY_MIN(block_tokens, tokens.num_tokens - first));
+      const Tokens part =
+          tokens.Part(first, HWY_MIN(block_tokens, tokens.num_tokens - first));
       for (size_t i = block; i < block_end; ++i) {
         size_t row_idx[kTileRows];
         for (size_t r = 0; r < kTileRows; ++r) {
           row_idx[r] = HWY_MIN(row_begin + r * distance + i, row_end - 1);
         }
-        ForEachTileOfTokens(part.num_tokens, [&](size_t t, auto count) HWY_ATTR {
-          MultiplyTile<W, count()>(weights, row_idx, part, t);
-        });
+        ForEachTileOfTokens(
+            part.num_tokens, [&](size_t t, auto count) HWY_ATTR {
+              MultiplyTile<W, count()>(weights, row_idx, part, t);
+            });
       }
     }
   }

@@ -11,10 +11,9 @@
 
 namespace lowmem {
 
-// Dot products of rows row_begin <= r < row_end with all tokens, in the order of
-// matmul.h. Chooses the instruction set once per call.
-// Memory: up to 4 KiB of stack.
-// REQUIRES: weights.dtype is F32, F16 or BF16; row_begin < row_end.
+// Dot products of rows row_begin <= r < row_end with all tokens, in the order
+// of matmul.h. Chooses the instruction set once per call. Memory: up to 4 KiB
+// of stack. REQUIRES: weights.dtype is F32, F16 or BF16; row_begin < row_end.
 void MultiplyFloats(const WeightRows& weights, size_t row_begin, size_t row_end,
                     const Tokens& tokens);
 

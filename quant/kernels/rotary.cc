@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary position embedding: RopeHalves and RopeNeighbours of quant/vector_ops.h.
+// Rotary position embedding: RopeHalves and RopeNeighbours of
+// quant/vector_ops.h.
 #include <cstring>
 
 #include "quant/kernels/simd_targets.h"
@@ -8,7 +9,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quant/kernels/rotary.cc"
 #include "hwy/foreach_target.h"
-
 #include "hwy/highway.h"
 #include "quant/kernels/transform-inl.h"
 
@@ -39,9 +39,10 @@ void RopeHalvesOnTarget(const float* cos, const float* sin, size_t num_pairs,
   Rotate(cos, sin, num_pairs, head, head + num_pairs);
 }
 
-// Pairs are drawn apart, a vector at a time, so that both forms share one rotation.
-void RopeNeighboursOnTarget(const float* cos, const float* sin, size_t num_pairs,
-                            float* head) {
+// Pairs are drawn apart, a vector at a time, so that both forms share one
+// rotation.
+void RopeNeighboursOnTarget(const float* cos, const float* sin,
+                            size_t num_pairs, float* head) {
   float first[kVecLanes];
   float second[kVecLanes];
   for (size_t i = 0; i < num_pairs; i += kVecLanes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot products of a few float rows with one vector, side by side. Compiled once per
-// target. Stages always in this order: whole groups of 16 columns, the padded last
-// group, the tree of sums.
+// Dot products of a few float rows with one vector, side by side. Compiled once
+// per target. Stages always in this order: whole groups of 16 columns, the
+// padded last group, the tree of sums.
 
 #if defined(LOWMEM_QUANT_KERNELS_ROW_GROUP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOWMEM_QUANT_KERNELS_ROW_GROUP_INL_H_
@@ -22,8 +22,8 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-// One row's sum is a chain of additions with a latency of 4 cycles, so rows are taken
-// several at a time: as many as leave registers for the weights.
+// One row's sum is a chain of additions with a latency of 4 cycles, so rows are
+// taken several at a time: as many as leave registers for the weights.
 inline constexpr size_t kRowsAtOnce = kNumVecs <= 2 ? 4 : kNumVecs <= 4 ? 2 : 1;
 
 // acc[r] += 16 columns of row r times x[0, 16), by fused multiply-add.

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention does with pages of keys and values: DotStrided and WeightedSum of
-// quant/vector_ops.h.
+// What attention does with pages of keys and values: DotStrided and WeightedSum
+// of quant/vector_ops.h.
 #include "quant/kernels/simd_targets.h"
 #include "quant/vector_ops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quant/kernels/strided_rows.cc"
 #include "hwy/foreach_target.h"
-
 #include "hwy/highway.h"
 #include "quant/kernels/float_weights-inl.h"
 #include "quant/kernels/lanes-inl.h"
@@ -18,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-// Keys are walked a fraction of their number apart, as rows are in dot_rows.cc. The
-// last key stands in for those that a fraction lacks.
+// Keys are walked a fraction of their number apart, as rows are in dot_rows.cc.
+// The last key stands in for those that a fraction lacks.
 void DotStridedOnTarget(const float* q, const float* keys, size_t key_stride,
                         size_t num_keys, size_t n, float scale, float* out) {
   const size_t distance = hwy::DivCeil(num_keys, kRowsAtOnce);
@@ -40,7 +39,8 @@ void DotStridedOnTarget(const float* q, const float* keys, size_t key_stride,
 // kNumColVecs vectors of columns stay in registers while all values pass.
 template <size_t kNumColVecs>
 HWY_INLINE void AddColumns(const float* weights, const float* values,
-                           size_t value_stride, size_t num_values, float* inout) {
+                           size_t value_stride, size_t num_values,
+                           float* inout) {
   const FloatTag d;
   FloatVec sums[kNumColVecs];
   LOWMEM_UNROLL
@@ -69,7 +69,8 @@ void WeightedSumOnTarget(const float* weights, const float* values,
   const FloatTag d;
   size_t j = 0;
   for (; j + kColVecs * kVecLanes <= n; j += kColVecs * kVecLanes) {
-    AddColumns<kColVecs>(weights, values + j, value_stride, num_values, inout + j);
+    AddColumns<kColVecs>(weights, values + j, value_stride, num_values,
+                         inout + j);
   }
   for (; j + 4 * kVecLanes <= n; j += 4 * kVecLanes) {
     AddColumns<4>(weights, values + j, value_stride, num_values, inout + j);

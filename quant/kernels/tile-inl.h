@@ -20,9 +20,9 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-// A sum for each row and token, a vector for each row and one for a token must fit
-// the registers: 32 of them, or 16; without fused multiply-add the product needs one
-// more.
+// A sum for each row and token, a vector for each row and one for a token must
+// fit the registers: 32 of them, or 16; without fused multiply-add the product
+// needs one more.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 inline constexpr size_t kTileRows = 5;
 inline constexpr size_t kTileTokens = 5;
@@ -56,13 +56,13 @@ HWY_INLINE float SumOf(const LaneSums& sums) {
 }
 
 // sums[r * sums_stride + t] += `num_groups` groups of 16 columns of row r, from
-// first_col on, times those of token t, from x + t * x_stride on. The lanes are taken one vector after another, each over all columns:
-// a tile of whole sets of lanes would be too small on narrow targets to keep the
-// multipliers busy.
+// first_col on, times those of token t, from x + t * x_stride on. The lanes are
+// taken one vector after another, each over all columns: a tile of whole sets
+// of lanes would be too small on narrow targets to keep the multipliers busy.
 template <class W, size_t kNumTokens>
-HWY_INLINE void AddTile(const uint8_t* const (&rows)[kTileRows], size_t first_col,
-                        const float* x, size_t x_stride, size_t num_groups,
-                        LaneSums* sums, size_t sums_stride) {
+HWY_INLINE void AddTile(const uint8_t* const (&rows)[kTileRows],
+                        size_t first_col, const float* x, size_t x_stride,
+                        size_t num_groups, LaneSums* sums, size_t sums_stride) {
   const FloatTag d;
   for (size_t lane = 0; lane < kNumLanes; lane += kVecLanes) {
     FloatVec acc[kTileRows][kNumTokens];
@@ -100,8 +100,8 @@ HWY_INLINE void AddTile(const uint8_t* const (&rows)[kTileRows], size_t first_co
 }
 
 // Calls f(first, count) with a constant count <= kTileTokens, as
-// std::integral_constant, for each of the tiles that `num_tokens` need. Tokens are
-// spread evenly: 6 are 3 and 3, which keeps more sums going than 5 and 1.
+// std::integral_constant, for each of the tiles that `num_tokens` need. Tokens
+// are spread evenly: 6 are 3 and 3, which keeps more sums going than 5 and 1.
 template <class F>
 HWY_INLINE void ForEachTileOfTokens(size_t num_tokens, F f) {
   size_t num_tiles = hwy::DivCeil(num_tokens, kTileTokens);

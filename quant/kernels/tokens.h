@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The activations of several tokens and where their products go: the right and left
-// sides of a matrix product.
+// The activations of several tokens and where their products go: the right and
+// left sides of a matrix product.
 
 #ifndef LOWMEM_QUANT_KERNELS_TOKENS_H_
 #define LOWMEM_QUANT_KERNELS_TOKENS_H_

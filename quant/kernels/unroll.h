@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LOWMEM_UNROLL before a loop of at most 16 constant steps writes it out in full, so
-// that arrays of vectors indexed by it live in registers.
+// LOWMEM_UNROLL before a loop of at most 16 constant steps writes it out in
+// full, so that arrays of vectors indexed by it live in registers.
 
 #ifndef LOWMEM_QUANT_KERNELS_UNROLL_H_
 #define LOWMEM_QUANT_KERNELS_UNROLL_H_

@@ -9,7 +9,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quant/kernels/vector_kernels.cc"
 #include "hwy/foreach_target.h"
-
 #include "hwy/highway.h"
 #include "quant/kernels/exp-inl.h"
 #include "quant/kernels/lanes-inl.h"
@@ -19,42 +18,39 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-void RmsNormOnTarget(const float* x, const float* weight, float epsilon, size_t n,
-                     float* out) {
+void RmsNormOnTarget(const float* x, const float* weight, float epsilon,
+                     size_t n, float* out) {
   const FloatTag d;
-  const Lanes squares =
-      Fold(x, n, ZeroLanes(), [](FloatVec sum, FloatVec v) HWY_ATTR {
-        return hn::MulAdd(v, v, sum);
-      });
+  const Lanes squares = Fold(x, n, ZeroLanes(),
+                             [](FloatVec sum, FloatVec v)
+                                 HWY_ATTR { return hn::MulAdd(v, v, sum); });
   const float mean = SumOfLanes(squares) / static_cast<float>(n);
   const FloatVec factor =
       hn::Div(hn::Set(d, 1.0f), hn::Sqrt(hn::Set(d, mean + epsilon)));
   Transform(
       n, out,
-      [factor](FloatVec v, FloatVec w) HWY_ATTR {
-        return hn::Mul(hn::Mul(v, factor), w);
-      },
+      [factor](FloatVec v, FloatVec w)
+          HWY_ATTR { return hn::Mul(hn::Mul(v, factor), w); },
       x, weight);
 }
 
 void AddOnTarget(const float* addend, size_t n, float* inout) {
   Transform(
-      n, inout,
-      [](FloatVec a, FloatVec b) HWY_ATTR { return hn::Add(a, b); }, inout,
-      addend);
+      n, inout, [](FloatVec a, FloatVec b) HWY_ATTR { return hn::Add(a, b); },
+      inout, addend);
 }
 
 void ScaleAddOnTarget(float scale, const float* x, size_t n, float* inout) {
   const FloatVec factor = hn::Set(FloatTag(), scale);
   Transform(
       n, inout,
-      [factor](FloatVec a, FloatVec v) HWY_ATTR {
-        return hn::MulAdd(factor, v, a);
-      },
+      [factor](FloatVec a, FloatVec v)
+          HWY_ATTR { return hn::MulAdd(factor, v, a); },
       inout, x);
 }
 
-// With e = exp(-|v|), which cannot overflow, sigmoid is 1 / (1 + e) or e / (1 + e).
+// With e = exp(-|v|), which cannot overflow, sigmoid is 1 / (1 + e) or e / (1 +
+// e).
 void SiluMulOnTarget(const float* up, size_t n, float* gate) {
   const FloatTag d;
   const FloatVec one = hn::Set(d, 1.0f);
@@ -92,14 +88,12 @@ void SoftmaxOnTarget(size_t n, float* inout) {
   const FloatVec largest = hn::Set(d, Largest(inout, n));
   Transform(
       n, inout,
-      [largest](FloatVec v) HWY_ATTR {
-        return ExpOfNonPositive(hn::Sub(v, largest));
-      },
+      [largest](FloatVec v)
+          HWY_ATTR { return ExpOfNonPositive(hn::Sub(v, largest)); },
       inout);
   const Lanes sums =
-      Fold(inout, n, ZeroLanes(), [](FloatVec sum, FloatVec v) HWY_ATTR {
-        return hn::Add(sum, v);
-      });
+      Fold(inout, n, ZeroLanes(),
+           [](FloatVec sum, FloatVec v) HWY_ATTR { return hn::Add(sum, v); });
   const FloatVec sum = hn::Set(d, SumOfLanes(sums));
   Transform(
       n, inout, [sum](FloatVec v) HWY_ATTR { return hn::Div(v, sum); }, inout);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every result is compared by bits with the documented order of summation, so that
-// tiling, threads, tokens, tails and targets are proved to change nothing.
+// Every result is compared by bits with the documented order of summation, so
+// that tiling, threads, tokens, tails and targets are proved to change nothing.
 #include "quant/matmul.h"
 
 #include <sys/mman.h>
@@ -30,8 +30,8 @@ std::unique_ptr<ThreadPool> Threads(size_t num_threads) {
   return *ThreadPool::Create(num_threads);
 }
 
-// Rows of random values: of random bytes for block types, whose every bit pattern is
-// a number, and of plain numbers for floats.
+// Rows of random values: of random bytes for block types, whose every bit
+// pattern is a number, and of plain numbers for floats.
 std::vector<uint8_t> RandomRows(DType dtype, size_t num_rows, size_t num_cols,
                                 uint32_t seed) {
   const size_t num_bytes = num_rows * *RowBytes(dtype, num_cols);
@@ -61,8 +61,8 @@ std::vector<uint8_t> RandomRows(DType dtype, size_t num_rows, size_t num_cols,
 
 WeightRows View(DType dtype, const uint8_t* data, size_t num_rows,
                 size_t num_cols) {
-  return {dtype, data, static_cast<size_t>(*RowBytes(dtype, num_cols)), num_rows,
-          num_cols};
+  return {dtype, data, static_cast<size_t>(*RowBytes(dtype, num_cols)),
+          num_rows, num_cols};
 }
 
 // [num_tokens, num_rows]
@@ -83,8 +83,8 @@ std::vector<float> Reference(const WeightRows& weights, const float* x,
 
 class MatMulTest : public lowmem::testing::EachTargetTest {
  protected:
-  // Computes with room around every output row and compares the first `num_tokens`
-  // rows with `expected`.
+  // Computes with room around every output row and compares the first
+  // `num_tokens` rows with `expected`.
   static void ExpectProduct(const WeightRows& weights, const float* x,
                             size_t x_stride, size_t num_tokens,
                             const std::vector<float>& expected,
@@ -114,7 +114,7 @@ class MatMulTest : public lowmem::testing::EachTargetTest {
 INSTANTIATE_ON_EACH_TARGET(MatMulTest);
 
 TEST_P(MatMulTest, FollowsTheLaneOrderForEveryLengthAndTokenCount) {
-  std::vector<size_t> lengths = {127, 128,  129,  576,  896,
+  std::vector<size_t> lengths = {127,  128,  129,  576,  896,
                                  1023, 1024, 1025, 2064, 4864};
   for (size_t n = 1; n <= 70; ++n) lengths.push_back(n);
   const auto pool = Threads(1);
@@ -289,8 +289,8 @@ TEST_P(MatMulTest, KeepsInfinitiesNaNsDenormalsAndSignedZeros) {
   constexpr size_t kNumCols = 37;
   const float infinity = std::numeric_limits<float>::infinity();
   const float denormal = std::numeric_limits<float>::denorm_min();
-  const float special[] = {infinity, -infinity, kNaN,    denormal, -denormal,
-                           0.0f,     -0.0f,     3e38f,   -3e38f,   1e-38f,
+  const float special[] = {infinity, -infinity, kNaN,     denormal, -denormal,
+                           0.0f,     -0.0f,     3e38f,    -3e38f,   1e-38f,
                            1e-30f,   -1e-30f,   0x1p-149f};
   constexpr size_t kNumRows = std::size(special);
   std::vector<float> rows(kNumRows * kNumCols, 1e-10f);
@@ -349,10 +349,12 @@ TEST(MatMulTargetsTest, BestTargetOfThisProcessorIsCompiled) {
   ASSERT_FALSE(targets.empty());
 #if HWY_ARCH_X86_64
   if (__builtin_cpu_supports("avx2")) {
-    EXPECT_NE(std::find(targets.begin(), targets.end(), HWY_AVX2), targets.end());
+    EXPECT_NE(std::find(targets.begin(), targets.end(), HWY_AVX2),
+              targets.end());
   }
   if (__builtin_cpu_supports("avx512bw")) {
-    EXPECT_NE(std::find(targets.begin(), targets.end(), HWY_AVX3), targets.end());
+    EXPECT_NE(std::find(targets.begin(), targets.end(), HWY_AVX3),
+              targets.end());
   }
 #endif
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums are compared by bits with the documented order; exp, sine and cosine with
-// libm in long double. What must not depend on the target is compared between
-// targets.
+// Sums are compared by bits with the documented order; exp, sine and cosine
+// with libm in long double. What must not depend on the target is compared
+// between targets.
 #include "quant/vector_ops.h"
 
 #include <algorithm>
@@ -58,14 +58,16 @@ float ExpByDefinition(float x, bool fused) {
   return std::ldexp(p, static_cast<int>(power));
 }
 
-// A copy at an offset of `shift` bytes beyond an alignment of 64, between values that
-// must stay.
+// A copy at an offset of `shift` bytes beyond an alignment of 64, between
+// values that must stay.
 class Misaligned {
  public:
   Misaligned(const std::vector<float>& values, size_t shift)
-      : size_(values.size()), floats_(values.size() + 2 * kRoom + 16, kSentinel) {
+      : size_(values.size()),
+        floats_(values.size() + 2 * kRoom + 16, kSentinel) {
     const uintptr_t base = reinterpret_cast<uintptr_t>(floats_.data());
-    ofs_ = kRoom + (64 - base % 64) % 64 / sizeof(float) + shift / sizeof(float);
+    ofs_ =
+        kRoom + (64 - base % 64) % 64 / sizeof(float) + shift / sizeof(float);
     std::copy(values.begin(), values.end(), data());
   }
   float* data() { return floats_.data() + ofs_; }
@@ -148,7 +150,8 @@ TEST_P(VectorOpsTest, SiluMulIsWithinThreeUlps) {
   const std::vector<float> up(v.size(), 1.0f);
   SiluMul(up.data(), v.size(), gate.data());
   for (size_t i = 0; i < v.size(); ++i) {
-    const long double exact = v[i] / (1.0L + std::exp(-static_cast<long double>(v[i])));
+    const long double exact =
+        v[i] / (1.0L + std::exp(-static_cast<long double>(v[i])));
     const double ulps = UlpsFrom(exact, gate[i]);
     ASSERT_LE(ulps, 3.0) << v[i] << " gives " << gate[i];
   }
@@ -160,12 +163,11 @@ TEST_P(VectorOpsTest, SiluMulHoldsAtTheEndsOfTheRange) {
     float up;
     float expected;
   };
-  const Case cases[] = {{kMax, 1.0f, kMax},   {-kMax, 1.0f, -0.0f},
-                        {1e5f, 2.0f, 2e5f},   {-1e5f, 2.0f, -0.0f},
-                        {0.0f, 3.0f, 0.0f},   {-0.0f, 3.0f, -0.0f},
-                        {104.5f, 1.0f, 104.5f}, {-200.0f, 1.0f, -0.0f},
-                        {kInf, 1.0f, kInf},   {kNaN, 1.0f, kNaN},
-                        {1.0f, kNaN, kNaN},   {kMax, 2.0f, kInf}};
+  const Case cases[] = {
+      {kMax, 1.0f, kMax},     {-kMax, 1.0f, -0.0f},   {1e5f, 2.0f, 2e5f},
+      {-1e5f, 2.0f, -0.0f},   {0.0f, 3.0f, 0.0f},     {-0.0f, 3.0f, -0.0f},
+      {104.5f, 1.0f, 104.5f}, {-200.0f, 1.0f, -0.0f}, {kInf, 1.0f, kInf},
+      {kNaN, 1.0f, kNaN},     {1.0f, kNaN, kNaN},     {kMax, 2.0f, kInf}};
   for (const Case& c : cases) {
     std::vector<float> gate(21, c.gate);
     const std::vector<float> up(21, c.up);
@@ -298,11 +300,13 @@ TEST_P(VectorOpsTest, ArgMaxPassesOverNaN) {
     std::vector<float> values;
     size_t expected;
   };
-  const Case cases[] = {
-      {{kNaN, 1.0f, kNaN, 2.0f}, 3}, {{kNaN, -kInf}, 1},
-      {{kNaN, kNaN}, 0},             {{-kInf, -kInf}, 0},
-      {{1.0f, kInf, kInf}, 1},       {{-0.0f, 0.0f}, 0},
-      {{kNaN}, 0}};
+  const Case cases[] = {{{kNaN, 1.0f, kNaN, 2.0f}, 3},
+                        {{kNaN, -kInf}, 1},
+                        {{kNaN, kNaN}, 0},
+                        {{-kInf, -kInf}, 0},
+                        {{1.0f, kInf, kInf}, 1},
+                        {{-0.0f, 0.0f}, 0},
+                        {{kNaN}, 0}};
   for (const Case& c : cases) {
     EXPECT_EQ(ArgMax(c.values.data(), c.values.size()), c.expected);
     // The same far into a long vector.
@@ -336,7 +340,8 @@ TEST_P(VectorOpsTest, DotStridedIsADotProductForEachKey) {
       const std::vector<float> q = RandomFloats(n, 12);
       const std::vector<float> keys = RandomFloats(num_keys * stride + 1, 13);
       Misaligned out(std::vector<float>(num_keys), 4 * (n % 3));
-      DotStrided(q.data(), keys.data(), stride, num_keys, n, 0.125f, out.data());
+      DotStrided(q.data(), keys.data(), stride, num_keys, n, 0.125f,
+                 out.data());
       for (size_t k = 0; k < num_keys; ++k) {
         const float dot =
             LaneDot(keys.data() + k * stride, q.data(), n, IsFused());
@@ -381,14 +386,16 @@ TEST(RopeAnglesTest, AreWithinOneUlpOfTheFloatProductsSineAndCosine) {
     inv_freq.push_back(1.0f / std::pow(1e6f, static_cast<float>(i) / 64));
   }
   std::vector<float> cos(inv_freq.size()), sin(inv_freq.size());
-  for (const float position : {0.0f, 1.0f, 2.0f, 11.0f, 670.0f, 4095.0f, 32767.0f,
-                               131071.0f, 1048575.0f, 16777215.0f}) {
+  for (const float position : {0.0f, 1.0f, 2.0f, 11.0f, 670.0f, 4095.0f,
+                               32767.0f, 131071.0f, 1048575.0f, 16777215.0f}) {
     RopeAngles(position, inv_freq.data(), inv_freq.size(), 1.0f, cos.data(),
                sin.data());
     for (size_t i = 0; i < inv_freq.size(); ++i) {
       const long double angle = position * inv_freq[i];
-      EXPECT_LE(UlpsFrom(std::cos(angle), cos[i]), 0.51) << position << " " << i;
-      EXPECT_LE(UlpsFrom(std::sin(angle), sin[i]), 0.51) << position << " " << i;
+      EXPECT_LE(UlpsFrom(std::cos(angle), cos[i]), 0.51)
+          << position << " " << i;
+      EXPECT_LE(UlpsFrom(std::sin(angle), sin[i]), 0.51)
+          << position << " " << i;
     }
   }
 }

@@ -11,8 +11,9 @@
 #include <cstdint>
 #include <string>
 
+// clang-format off
 #include "quant/kernels/simd_targets.h"
-
+// clang-format on
 #include "gtest/gtest.h"
 #include "hwy/highway.h"
 
@@ -42,9 +43,9 @@ inline std::string TargetOf(const ::testing::TestParamInfo<int64_t>& info) {
 
 }  // namespace lowmem::testing
 
-#define INSTANTIATE_ON_EACH_TARGET(fixture)                                    \
-  INSTANTIATE_TEST_SUITE_P(                                                    \
-      , fixture, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),     \
+#define INSTANTIATE_ON_EACH_TARGET(fixture)                                \
+  INSTANTIATE_TEST_SUITE_P(                                                \
+      , fixture, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()), \
       ::lowmem::testing::TargetOf)
 
 #endif  // LOWMEM_TESTS_QUANT_KERNELS_EACH_TARGET_H_
