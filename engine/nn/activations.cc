@@ -5,14 +5,9 @@
 #include <array>
 
 #include "storage/base/status_macros.h"
-#include "storage/base/units.h"
 
 namespace lowmem {
 namespace {
-
-// 21 tokens of SmolLM2, 6 of Qwen2.5: a pass over the head then computes about
-// as long as it reads, so a larger tile would gain little.
-constexpr uint64_t kMaxLogitBytes = 4 * kMiB;
 
 struct Buffer {
   const char* name;
@@ -61,7 +56,8 @@ absl::StatusOr<ArenaPlan> PlanOf(absl::Span<const Buffer> buffers) {
 uint32_t Activations::LogitTokens(const ModelConfig& config,
                                   const ActivationLimits& limits) {
   const uint64_t row_bytes = uint64_t{config.vocab_size} * sizeof(float);
-  const uint64_t num_tokens = std::max<uint64_t>(1, kMaxLogitBytes / row_bytes);
+  const uint64_t num_tokens =
+      std::max<uint64_t>(1, limits.logit_bytes / row_bytes);
   return static_cast<uint32_t>(
       std::min<uint64_t>(num_tokens, limits.chunk_tokens));
 }

@@ -19,6 +19,7 @@ struct ActivationLimits {
   uint32_t chunk_tokens = 0;    // tokens that go through a layer together
   uint32_t context_tokens = 0;  // positions a token may attend to
   uint32_t num_threads = 0;
+  uint64_t logit_bytes = 0;  // at least one row is held all the same
 };
 
 // Ownership: owns the arena; movable, and the spans stay valid.

@@ -11,16 +11,22 @@
 namespace lowmem {
 namespace {
 
-// Multiplications between two looks at the cancel flag: about a millisecond on
-// a desktop core, some tens of them on a Raspberry Pi.
+// Work between two looks at the cancel flag, which is to take effect within
+// half a second. Multiplications: about a millisecond on a desktop core, some
+// tens of them on a Raspberry Pi.
 constexpr uint64_t kProductsPerRange = uint64_t{1} << 26;
+// Bytes, because a mapping may still have to fetch them: 0.2 s from an SD card.
+constexpr uint64_t kBytesPerRange = uint64_t{8} << 20;
 // Fewer rows than this would leave threads without work.
 constexpr uint64_t kMinRowsPerRange = 64;
 
-uint64_t RowsPerRange(uint64_t num_cols, size_t num_tokens) {
+uint64_t RowsPerRange(const TensorInfo& weight, size_t num_tokens) {
   const uint64_t products_per_row =
-      std::max<uint64_t>(1, num_cols * num_tokens);
-  return std::max(kMinRowsPerRange, kProductsPerRange / products_per_row);
+      std::max<uint64_t>(1, weight.num_cols() * num_tokens);
+  const uint64_t bytes_per_row = std::max<uint64_t>(1, weight.row_bytes());
+  return std::max(kMinRowsPerRange,
+                  std::min(kProductsPerRange / products_per_row,
+                           kBytesPerRange / bytes_per_row));
 }
 
 }  // namespace
@@ -41,7 +47,7 @@ absl::Status Linear(PassContext& pass, TensorId weight,
   const TensorInfo& info = pass.checkpoint.tensors()[weight];
   const uint64_t num_rows = info.num_rows();
   const uint64_t num_cols = info.num_cols();
-  const uint64_t rows_per_range = RowsPerRange(num_cols, num_tokens);
+  const uint64_t rows_per_range = RowsPerRange(info, num_tokens);
   for (uint64_t row = 0; row < num_rows;) {
     LOWMEM_RETURN_IF_ERROR(pass.CheckCancelled());
     LOWMEM_ASSIGN_OR_RETURN(

@@ -30,6 +30,7 @@ absl::StatusOr<ActivationLimits> LimitsOf(const TransformerOptions& options,
       std::min(options.max_chunk_tokens, options.max_context_tokens);
   limits.context_tokens = options.max_context_tokens;
   limits.num_threads = static_cast<uint32_t>(num_threads);
+  limits.logit_bytes = options.max_logit_bytes;
   return limits;
 }
 

@@ -63,6 +63,7 @@ absl::StatusOr<std::unique_ptr<ModelRun>> ModelRun::Create(
   TransformerOptions transformer_options;
   transformer_options.max_chunk_tokens = options.chunk_tokens;
   transformer_options.max_context_tokens = options.context_tokens;
+  transformer_options.max_logit_bytes = options.logit_bytes;
   LOWMEM_ASSIGN_OR_RETURN(
       run->transformer, Transformer::Create(model.config, *model.checkpoint,
                                             model.weights, *source, *run->pool,

@@ -68,6 +68,17 @@ TEST_P(EquivalenceTest, LeasesOfFewRows) {
   }
 }
 
+TEST_P(EquivalenceTest, LogitsInTilesOfTokens) {
+  const uint64_t row_bytes = model_->config.vocab_size * sizeof(float);
+  // One row though none fits, one, three that do not divide a chunk, all.
+  for (const uint64_t logit_bytes :
+       {uint64_t{0}, row_bytes, 4 * row_bytes - 1, 64 * row_bytes}) {
+    EXPECT_EQ(LogitsWith({.chunk_tokens = 16, .logit_bytes = logit_bytes}),
+              baseline_)
+        << logit_bytes;
+  }
+}
+
 TEST_P(EquivalenceTest, SequenceInSeveralCalls) {
   ASSERT_OK_AND_ASSIGN(auto run, ModelRun::Create(*model_, RunOptions()));
   Recording recording;

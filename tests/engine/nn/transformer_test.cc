@@ -107,6 +107,38 @@ TEST_F(TransformerTest, RefusedArenaNamesItsLargestBuffer) {
               Fails(absl::StatusCode::kResourceExhausted, "activations"));
 }
 
+TEST_F(TransformerTest, CacheOutOfMemoryKeepsTheChunksBefore) {
+  ASSERT_OK_AND_ASSIGN(auto run,
+                       ModelRun::Create(*model_, {.chunk_tokens = 16}));
+  const KvShape shape = run->kv->shape();
+  MemoryAccount one_page("cache", 15'000, nullptr);
+  KvCache small(shape, 128, one_page);
+  Recording recording;
+  EXPECT_THAT(run->transformer->Forward(ids_, LogitsFor::kLastToken, nullptr,
+                                        small, recording),
+              Fails(absl::StatusCode::kResourceExhausted, "cache"));
+  EXPECT_EQ(small.size(), 16u);
+  EXPECT_TRUE(recording.logits.empty());
+}
+
+TEST_F(TransformerTest, HeadIsReadOncePerTileOfTokens) {
+  const uint64_t row_bytes = model_->config.vocab_size * sizeof(float);
+  std::vector<uint64_t> bytes_read;
+  for (const uint64_t tile_tokens : {16, 8}) {
+    ASSERT_OK_AND_ASSIGN(
+        auto run,
+        ModelRun::Create(*model_, {.chunk_tokens = 16,
+                                   .logit_bytes = tile_tokens * row_bytes}));
+    Recording recording;
+    ASSERT_THAT(run->Forward(absl::MakeSpan(ids_).first(16),
+                             LogitsFor::kEveryToken, recording),
+                IsOk());
+    bytes_read.push_back(run->transformer->weight_bytes_read());
+  }
+  EXPECT_EQ(bytes_read[1] - bytes_read[0],
+            model_->checkpoint->tensors()[model_->weights.head].size_bytes);
+}
+
 TEST_F(TransformerTest, FailureAtAnyAcquireLeavesTheCacheUsable) {
   constexpr uint32_t kChunkTokens = 16;
   uint64_t num_failures = 0;
