@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading, encoding and decoding with published vocabularies. Those that are not
-// under models/vocab are skipped. "english" is the licence's text, "mixed" the strings
-// of the golden tests (scripts, emoji, code, broken spacing).
+// Loading, encoding and decoding with published vocabularies. Those that are
+// not under models/vocab are skipped. "english" is the licence's text, "mixed"
+// the strings of the golden tests (scripts, emoji, code, broken spacing).
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 namespace lowmem {
 namespace {
 
-constexpr const char* kVocabularies[] = {"smollm2", "qwen3", "llama3_1", "gptoss",
-                                         "deepseek_v3"};
+constexpr const char* kVocabularies[] = {"smollm2", "qwen3", "llama3_1",
+                                         "gptoss", "deepseek_v3"};
 
 std::string FolderOf(int64_t vocabulary_idx) {
   return absl::StrCat(LOWMEM_SOURCE_DIR "/models/vocab/",
@@ -68,7 +68,8 @@ void Encode(benchmark::State& state, const std::string& text) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(tokenizer->Encode(text, {}));
   }
-  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * text.size()));
+  state.SetBytesProcessed(
+      static_cast<int64_t>(state.iterations() * text.size()));
 }
 
 void BM_EncodeEnglish(benchmark::State& state) { Encode(state, EnglishText()); }
@@ -96,7 +97,8 @@ void BM_Decode(benchmark::State& state) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(tokenizer->Decode(*ids, false));
   }
-  state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * ids->size()));
+  state.SetItemsProcessed(
+      static_cast<int64_t>(state.iterations() * ids->size()));
 }
 
 void BM_Stream(benchmark::State& state) {
@@ -108,7 +110,8 @@ void BM_Stream(benchmark::State& state) {
     StreamingDetokenizer detokenizer(*tokenizer, false);
     for (const int32_t id : *ids) benchmark::DoNotOptimize(detokenizer.Add(id));
   }
-  state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * ids->size()));
+  state.SetItemsProcessed(
+      static_cast<int64_t>(state.iterations() * ids->size()));
 }
 
 void AllVocabularies(benchmark::internal::Benchmark* bench) {
