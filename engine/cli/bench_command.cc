@@ -3,6 +3,9 @@
 // peaks never fall and a warm allocator hides what loading costs.
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "absl/strings/str_cat.h"
 #include "engine/cli/bench_table.h"
 #include "engine/cli/child_process.h"
@@ -14,6 +17,7 @@
 #include "storage/base/status_macros.h"
 #include "storage/checkpoint.h"
 #include "storage/file.h"
+#include "storage/folder.h"
 
 namespace lowmem::cli {
 namespace {
@@ -74,13 +78,10 @@ std::vector<std::string> ChildArgs(const Flags& flags, const BenchRun& run) {
   return args;
 }
 
-absl::Status ForgetCachedPages(const std::string& model_path) {
-  LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
-                          Checkpoint::Open(model_path));
-  for (const std::unique_ptr<RandomAccessFile>& file : checkpoint->files()) {
+void ForgetCachedPages(const Checkpoint& checkpoint) {
+  for (const std::unique_ptr<RandomAccessFile>& file : checkpoint.files()) {
     file->DropCache(0, file->size_bytes());
   }
-  return absl::OkStatus();
 }
 
 // All runs in order, without results yet.
@@ -100,10 +101,9 @@ std::vector<BenchRun> PlannedRuns(const BenchFlags& bench) {
 }
 
 // Fills in the result of `run`. A refused run is a result too.
-absl::Status Measure(const Flags& flags, BenchRun& run) {
-  if (flags.bench.cold) {
-    LOWMEM_RETURN_IF_ERROR(ForgetCachedPages(flags.global.model_path));
-  }
+absl::Status Measure(const Flags& flags, const Checkpoint& checkpoint,
+                     BenchRun& run) {
+  if (flags.bench.cold) ForgetCachedPages(checkpoint);
   const absl::StatusOr<std::string> out = RunSelf(ChildArgs(flags, run));
   LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
   run.status = out.status();
@@ -112,9 +112,16 @@ absl::Status Measure(const Flags& flags, BenchRun& run) {
   return absl::OkStatus();
 }
 
-absl::Status WriteReport(const std::string& path, absl::string_view text) {
+absl::Status WriteReport(const std::string& folder, absl::string_view name,
+                         absl::string_view text) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat(PrintablePath(folder), ": cannot be made: ", error.message()));
+  }
   LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
-                          AtomicFile::Create(path));
+                          AtomicFile::Create(JoinPath(folder, name)));
   LOWMEM_RETURN_IF_ERROR(file->Append(text));
   return file->Commit();
 }
@@ -123,21 +130,23 @@ absl::Status WriteReport(const std::string& path, absl::string_view text) {
 
 absl::Status RunBench(const Flags& flags, Console& console) {
   if (flags.bench.single_run) return RunOnce(flags, console);
+  // A model that cannot be opened is one error, not one a run.
+  LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
+                          Checkpoint::Open(flags.global.model_path));
   std::vector<BenchRun> runs = PlannedRuns(flags.bench);
   for (size_t i = 0; i < runs.size(); ++i) {
     if (isatty(STDERR_FILENO) == 1) {
       console.Note(absl::StrCat("run ", i + 1, " of ", runs.size(), ": ",
                                 ModeName(runs[i].mode), "\n"));
     }
-    LOWMEM_RETURN_IF_ERROR(Measure(flags, runs[i]));
+    LOWMEM_RETURN_IF_ERROR(Measure(flags, *checkpoint, runs[i]));
   }
   const std::string table = BenchTable(runs);
   const std::string json = BenchJson(runs);
   if (!flags.bench.out_folder.empty()) {
-    LOWMEM_RETURN_IF_ERROR(
-        WriteReport(absl::StrCat(flags.bench.out_folder, "/bench.json"), json));
-    LOWMEM_RETURN_IF_ERROR(
-        WriteReport(absl::StrCat(flags.bench.out_folder, "/bench.txt"), table));
+    const std::string& folder = flags.bench.out_folder;
+    LOWMEM_RETURN_IF_ERROR(WriteReport(folder, "bench.json", json));
+    LOWMEM_RETURN_IF_ERROR(WriteReport(folder, "bench.txt", table));
   }
   LOWMEM_RETURN_IF_ERROR(console.Write(flags.global.json ? json : table));
   // Every run has had its turn; the first that failed decides how this ends.

@@ -2,9 +2,11 @@
 #include "engine/cli/command_line.h"
 
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "engine/cli/option_values.h"
 #include "engine/cli/ram_budget.h"
 #include "storage/base/limits.h"
@@ -24,6 +26,34 @@ constexpr uint32_t kMaxBenchTokens = 1u << 24;
 constexpr uint32_t kMaxRepeats = 1000;
 constexpr float kSmallestShare = 1e-6f;
 
+constexpr size_t kHelpColumns = 80;
+constexpr size_t kHelpNameColumns = 28;
+
+// Breaks a description into lines; the parser's own formatter indents them but does
+// not break them.
+class WrappedHelp : public CLI::Formatter {
+ public:
+  WrappedHelp() {
+    column_width(kHelpNameColumns);
+    label("SUBCOMMAND", "COMMAND");
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string text;
+    size_t column = 0;
+    for (absl::string_view word :
+         absl::StrSplit(option->get_description(), ' ')) {
+      if (column + 1 + word.size() > kHelpColumns - kHelpNameColumns) {
+        absl::StrAppend(&text, "\n", word);
+        column = word.size();
+      } else {
+        absl::StrAppend(&text, text.empty() ? "" : " ", word);
+        column += word.size() + 1;
+      }
+    }
+    return text;
+  }
+};
+
 template <typename T, typename U>
 absl::Status Assign(absl::StatusOr<T> value, U& target) {
   LOWMEM_RETURN_IF_ERROR(value.status());
@@ -36,7 +66,7 @@ absl::Status Assign(absl::StatusOr<T> value, U& target) {
 CommandLine::CommandLine()
     : app_("Runs language models larger than the memory they may use.",
            "lowmem-run") {
-  app_.get_formatter()->column_width(34);
+  app_.formatter(std::make_shared<WrappedHelp>());
   app_.require_subcommand(0, 1);  // a missing one gets a message of our own
   app_.set_version_flag("--version", "lowmem-run " LOWMEM_VERSION,
                         "Print the version and exit");
@@ -62,6 +92,7 @@ CLI::App& CommandLine::AddCommand(const std::string& name,
                                   const std::string& summary,
                                   const std::string& example) {
   CLI::App& command = *app_.add_subcommand(name, summary);
+  command.group("Commands");
   command.fallthrough();  // global options may follow the command
   command.footer(absl::StrCat(
       "Options of every command: see lowmem-run --help.\n\nExample:\n  ",
@@ -248,11 +279,7 @@ void CommandLine::DefineGenerate() {
   AddValue(command, "--stop", "TEXT",
            "End before this text would be printed; may be given several times",
            [&generate](const std::string& text) {
-             if (text.empty()) {
-               return absl::InvalidArgumentError("expected TEXT, got ''");
-             }
-             generate.options.stop_texts.push_back(text);
-             return absl::OkStatus();
+             return AddStopText(text, generate.options.stop_texts);
            })
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_flag("--ignore-eos", generate.options.ignore_eos,
@@ -295,7 +322,7 @@ void CommandLine::DefineTokenize() {
 void CommandLine::DefineTrace() {
   TraceFlags& trace = flags_.trace;
   CLI::App& command = AddCommand(
-      "trace", "Hidden states and logits of a prompt, as a safetensors file",
+      "trace", "Hidden states and logits of a prompt, to a file",
       "lowmem-run -m models/smollm2 trace --prompt-ids 1,2,3 --out t.safetensors\n\n"
       "F32 tensors: hidden.0 (after the embedding), hidden.1 to hidden.N (after\n"
       "each layer), hidden.norm, all [num_tokens, dim]; logits [num_tokens,\n"
@@ -326,7 +353,7 @@ void CommandLine::DefinePerplexity() {
 void CommandLine::DefineConvert() {
   ConvertFlags& convert = flags_.convert;
   CLI::App& command = AddCommand(
-      "convert", "Write any readable checkpoint as a Hugging Face folder in bf16",
+      "convert", "Write a checkpoint as a Hugging Face folder in bf16",
       "lowmem-run convert model.gguf models/model-bf16");
   AddText(command, "IN", "PATH", "A model, as for -m", convert.in_path)
       ->required();

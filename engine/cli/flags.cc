@@ -86,7 +86,7 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc,
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    parsed.text = app.help();
+    parsed.text = absl::StrCat(app.help(), "\n");
     return parsed;
   } catch (const CLI::CallForVersion& version) {
     parsed.text = absl::StrCat(version.what(), "\n");

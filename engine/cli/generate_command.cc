@@ -54,13 +54,20 @@ absl::Status RunGenerate(const Flags& flags, Console& console) {
   const CancelOnSignal cancel_on_signal(*session);
   LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
   absl::Status written;
+  bool printed = false;
   const absl::StatusOr<GenerateResult> result = session->Generate(
       generate.options, [&](absl::string_view text) {
-        if (!flags.global.json) written = console.Write(text);
+        if (!flags.global.json) {
+          written = console.Write(text);
+          printed = true;
+        }
         return written.ok() && !Interrupted();
       });
   LOWMEM_RETURN_IF_ERROR(written);
-  if (!flags.global.json) LOWMEM_RETURN_IF_ERROR(console.Write("\n"));
+  // What failed half-way ends its line; what failed at once prints nothing.
+  if (!flags.global.json && (printed || result.ok())) {
+    LOWMEM_RETURN_IF_ERROR(console.Write("\n"));
+  }
   LOWMEM_RETURN_IF_ERROR(result.status());
   if (flags.global.json) {
     LOWMEM_RETURN_IF_ERROR(console.Write(ResultJson(prompt_ids, *result)));

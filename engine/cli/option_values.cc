@@ -14,6 +14,10 @@
 namespace lowmem::cli {
 namespace {
 
+// The library's own limits, so that a mistake is found before a model is opened.
+constexpr size_t kMaxStops = 64;
+constexpr size_t kMaxStopBytes = 4096;
+
 absl::Status Expected(absl::string_view what, absl::string_view got) {
   return absl::InvalidArgumentError(
       absl::StrCat("expected ", what, ", got '", Printable(got), "'"));
@@ -99,6 +103,17 @@ absl::StatusOr<Mode> ParseMode(absl::string_view text) {
 
 absl::StatusOr<std::vector<Mode>> ParseModes(absl::string_view text) {
   return ParseList<Mode>(text, ParseMode);
+}
+
+absl::Status AddStopText(const std::string& text, std::vector<std::string>& stops) {
+  if (text.empty() || text.size() > kMaxStopBytes) {
+    return Expected(absl::StrCat("a text of 1 to ", kMaxStopBytes, " bytes"), text);
+  }
+  if (stops.size() == kMaxStops) {
+    return Expected(absl::StrCat("at most ", kMaxStops, " of them"), text);
+  }
+  stops.push_back(text);
+  return absl::OkStatus();
 }
 
 absl::Status CheckIo(absl::string_view text) {

@@ -32,6 +32,8 @@ absl::StatusOr<std::vector<uint64_t>> ParseBudgets(absl::string_view text);
 absl::StatusOr<Mode> ParseMode(absl::string_view text);
 // "mmap,copy". At least one.
 absl::StatusOr<std::vector<Mode>> ParseModes(absl::string_view text);
+// Adds one more text that ends a generation, of at most 64, each of 1 to 4096 bytes.
+absl::Status AddStopText(const std::string& text, std::vector<std::string>& stops);
 // OK for "auto" and "buffered"; kUnimplemented for "uring" and "pread".
 absl::Status CheckIo(absl::string_view text);
 // OK for "f32"; kUnimplemented for "bf16" and "q8".

@@ -17,6 +17,7 @@ struct BadModel {
   std::function<void(const std::string& model)> damage;
   int exit_code;
   const char* part;
+  friend void PrintTo(const BadModel& row, std::ostream* os) { *os << row.name; }
 };
 
 void Replace(const std::string& path, const std::string& from,
@@ -117,7 +118,7 @@ const BadModel kBadModels[] = {
        Replace(m + "/config.json", "\"model_type\": \"llama\"",
                "\"model_type\": \"mamba\"");
      },
-     5, "mamba"},
+     5, "MambaForCausalLM"},
     {"TokenizerNoJson", "llama",
      [](const std::string& m) { WriteFile(m + "/tokenizer.json", "[1"); }, 4,
      "tokenizer.json"},
@@ -201,6 +202,7 @@ struct BadPrompt {
   std::vector<std::string> args;
   int exit_code;
   const char* part;
+  friend void PrintTo(const BadPrompt& row, std::ostream* os) { *os << row.name; }
 };
 
 const BadPrompt kBadPrompts[] = {
@@ -210,7 +212,7 @@ const BadPrompt kBadPrompts[] = {
     {"NotUtf8", {"-p", "a\xff"}, 2, "UTF-8"},
     {"FileAbsent", {"--prompt-file", "/no/such/prompt"}, 3, "/no/such/prompt"},
     {"FileIsAFolder", {"--prompt-file", "/"}, 2, "/"},
-    {"TooManyStops", {"-p", "a", "--stop", std::string(5000, 'x')}, 2, "stop"},
+    {"StopTextTooLong", {"-p", "a", "--stop", std::string(5000, 'x')}, 2, "--stop"},
 };
 
 class BadPromptTest : public ::testing::TestWithParam<BadPrompt> {};

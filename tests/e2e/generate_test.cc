@@ -26,6 +26,7 @@ struct GoldenModel {
   std::string name;
   std::string path;
   std::string golden;
+  friend void PrintTo(const GoldenModel& row, std::ostream* os) { *os << row.name; }
 };
 
 std::vector<GoldenModel> GoldenModels() {
@@ -200,13 +201,9 @@ TEST_F(GenerateTest, EndTokenEndsUnlessIgnored) {
   const TempFolder folder;
   const std::string model = CopyTiny("llama", folder);
   const std::vector<int64_t> ids = Integers(At(Json(6), "ids"));
-  WriteFile(model + "/generation_config.json",
-            absl::StrCat("{\"eos_token_id\": [", ids[0] + 5000, ", ", ids[2], "]}"));
   const std::vector<std::string> args = {
       "-m", model, "--json", "generate", "-p", prompt_, "--temperature", "0", "-n",
       "6"};
-  const SubprocessResult bad = RunCli(args);
-  EXPECT_TRUE(IsRefusal(bad, 4, "generation_config.json")) << "id past the vocabulary";
   WriteFile(model + "/generation_config.json",
             absl::StrCat("{\"eos_token_id\": [1, ", ids[2], "]}"));
   const JsonValue ended = ParseJsonText(RunCli(args).out);

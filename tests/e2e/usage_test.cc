@@ -13,6 +13,7 @@ struct WrongUsage {
   std::vector<std::string> args;
   int exit_code;
   const char* part;
+  friend void PrintTo(const WrongUsage& row, std::ostream* os) { *os << row.name; }
 };
 
 const WrongUsage kWrongUsage[] = {
@@ -23,7 +24,7 @@ const WrongUsage kWrongUsage[] = {
     {"UnknownOption", {"--wat", "info"}, 2, "unknown option '--wat'"},
     {"UnknownOptionOfCommand", {"info", "--wat"}, 2, "unknown option '--wat'"},
     {"TwoCommands", {"info", "trace"}, 2, "unexpected argument 'trace'"},
-    {"EscapeSequenceInArgument", {"\x1b[31m\nx"}, 2, "unknown command '\\x1B[31m"},
+    {"EscapeSequenceInArgument", {"\x1b[31m\nx"}, 2, "unknown command '\\x1b[31m\\x0ax'"},
     {"NoModel", {"info"}, 2, "no model; give -m MODEL"},
     {"EmptyModel", {"-m", "", "info"}, 2, "expected MODEL"},
     {"ModelTwice", {"-m", "a", "info", "-m", "b"}, 2, "--model"},
