@@ -148,14 +148,6 @@ absl::Status Checkpoint::AddShards(const Folder& folder,
 absl::Status Checkpoint::AddGguf(std::unique_ptr<RandomAccessFile> file) {
   format_ = Format::kGguf;
   LOWMEM_ASSIGN_OR_RETURN(GgufHead head, ReadGgufHead(*file));
-  const std::optional<uint64_t> num_splits =
-      head.metadata.GetUint("split.count");
-  if (num_splits.value_or(0) > 1) {
-    return absl::UnimplementedError(absl::StrCat(
-        PrintablePath(path_), ": one of ", *num_splits,
-        " parts of a split GGUF model, which is not read; merge the parts with "
-        "llama-gguf-split --merge"));
-  }
   gguf_metadata_ = std::move(head.metadata);
   tensors_ = std::move(head.tensors);
   files_.push_back(std::move(file));
