@@ -15,9 +15,8 @@
 
 namespace lowmem {
 
-// Invariant: kv_->size() <= ids_.size(); the cache holds what belongs to the first
-// kv_->size() ids.
-// Lifetime: the engine state must outlive it.
+// Invariant: kv_->size() <= ids_.size(); the cache holds what belongs to the
+// first kv_->size() ids. Lifetime: the engine state must outlive it.
 class EngineSession final : public Session {
  public:
   explicit EngineSession(EngineState& engine);
@@ -27,10 +26,9 @@ class EngineSession final : public Session {
   absl::StatusOr<GenerateResult> Generate(
       const GenerateOptions& options,
       absl::FunctionRef<bool(absl::string_view text)> on_text) override;
-  absl::Status Score(
-      absl::FunctionRef<absl::Status(uint64_t pos,
-                                     absl::Span<const float> logits)>
-          on_logits) override;
+  absl::Status Score(absl::FunctionRef<
+                     absl::Status(uint64_t pos, absl::Span<const float> logits)>
+                         on_logits) override;
   void Cancel() override { cancel_.store(true, std::memory_order_relaxed); }
   const std::vector<int32_t>& ids() const override { return ids_; }
   absl::Status Truncate(uint64_t num_tokens) override;

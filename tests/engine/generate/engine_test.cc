@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engine and Session over the tiny models: the golden texts in every mode, thread
-// count and chunking, and what callers may do wrong.
+// Engine and Session over the tiny models: the golden texts in every mode,
+// thread count and chunking, and what callers may do wrong.
 #include "lowmem/engine.h"
 
 #include <atomic>
@@ -122,11 +122,12 @@ TEST_P(GoldenTextTest, GreedyTextIsTheReferences) {
     GenerateOptions generate;
     generate.max_new_tokens = static_cast<int64_t>(prompt.greedy.size());
     std::string handed_out;
-    ASSERT_OK_AND_ASSIGN(const GenerateResult result,
-                         session->Generate(generate, [&](absl::string_view text) {
-                           absl::StrAppend(&handed_out, text);
-                           return true;
-                         }));
+    ASSERT_OK_AND_ASSIGN(
+        const GenerateResult result,
+        session->Generate(generate, [&](absl::string_view text) {
+          absl::StrAppend(&handed_out, text);
+          return true;
+        }));
     EXPECT_THAT(result.ids, ElementsAreArray(prompt.greedy));
     EXPECT_EQ(result.text, prompt.greedy_text);
     EXPECT_EQ(handed_out, result.text);
@@ -134,7 +135,8 @@ TEST_P(GoldenTextTest, GreedyTextIsTheReferences) {
     const double num_chunks =
         variant.chunk_tokens == 0
             ? 1
-            : (prompt.ids.size() + variant.chunk_tokens - 1) / variant.chunk_tokens;
+            : (prompt.ids.size() + variant.chunk_tokens - 1) /
+                  variant.chunk_tokens;
     EXPECT_EQ(result.meter.prefill_weight_passes, num_chunks);
     EXPECT_EQ(result.meter.decode_weight_passes, 1.0);
   }
@@ -154,9 +156,61 @@ INSTANTIATE_TEST_SUITE_P(
                       Variant{"qwen2_sharded", Mode::kMmap, 1, 0},
                       Variant{"qwen2_sharded_scattered", Mode::kCopy, 1, 0}),
     [](const ::testing::TestParamInfo<Variant>& variant) {
-      return absl::StrCat(variant.param.family, "_", ModeName(variant.param.mode), "_t",
-                          variant.param.num_threads, "_c", variant.param.chunk_tokens);
+      return absl::StrCat(
+          variant.param.family, "_", ModeName(variant.param.mode), "_t",
+          variant.param.num_threads, "_c", variant.param.chunk_tokens);
     });
+
+TEST(EngineGgufTest, GreedyIdsAreTheReferences) {
+  for (const char* name : {"llama-f16", "llama-mixed", "llama-q4_0",
+                           "llama3-bf16", "qwen2-f32", "qwen2-q8_0"}) {
+    SCOPED_TRACE(name);
+    const std::string stem =
+        absl::StrCat(LOWMEM_TESTDATA_DIR, "/tiny-gguf/", name);
+    ASSERT_OK_AND_ASSIGN(const std::string text,
+                         ReadWholeFile(absl::StrCat(stem, ".json"), 1u << 20));
+    ASSERT_OK_AND_ASSIGN(const JsonValue golden, JsonValue::Parse(text));
+    for (const Mode mode : {Mode::kMmap, Mode::kCopy}) {
+      EngineOptions options;
+      options.model_path = absl::StrCat(stem, ".gguf");
+      options.mode = mode;
+      options.num_threads = 2;
+      ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Engine> engine,
+                           Engine::Open(options));
+      for (const JsonValue& prompt : golden.Find("prompts")->items()) {
+        ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session,
+                             engine->NewSession());
+        ASSERT_THAT(session->AppendText(prompt.Find("text")->string()), IsOk());
+        ASSERT_EQ(session->ids(), IdsOf(*prompt.Find("ids")));
+        // The steps that no rounding can turn.
+        std::vector<int32_t> clear = IdsOf(*prompt.Find("greedy"));
+        clear.resize(*prompt.Find("clear_steps")->AsUint64());
+        GenerateOptions generate;
+        generate.max_new_tokens = static_cast<int64_t>(clear.size());
+        ASSERT_OK_AND_ASSIGN(const GenerateResult result,
+                             session->Generate(generate, Continue));
+        EXPECT_EQ(result.ids, clear);
+      }
+    }
+  }
+}
+
+// A budget below the model's size: the file is mapped, pages are given back
+// after each layer, and the text is the same.
+TEST_F(EngineTest, ATextUnderATightBudgetIsTheSame) {
+  EngineOptions options = OptionsFor("llama");
+  options.mode = Mode::kMmap;
+  options.ram_budget_bytes = uint64_t{7} << 20;
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Engine> engine,
+                       Engine::Open(options));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session,
+                       engine->NewSession());
+  ASSERT_THAT(session->AppendIds(golden_[1].ids), IsOk());
+  ASSERT_OK_AND_ASSIGN(const GenerateResult result,
+                       session->Generate(Tokens(24), Continue));
+  EXPECT_EQ(result.ids, golden_[1].greedy);
+  EXPECT_EQ(result.meter.ram_budget_bytes, options.ram_budget_bytes);
+}
 
 TEST_F(EngineTest, ASeedGivesTheSameTextInEveryMode) {
   GenerateOptions options = Tokens(40);
@@ -369,8 +423,9 @@ TEST_F(EngineTest, AContextHoldsSoManyTokensAndNoMore) {
   ASSERT_OK_AND_ASSIGN(const GenerateResult result,
                        session->Generate(Tokens(24), Continue));
   EXPECT_EQ(result.stop_reason, StopReason::kContext);
-  EXPECT_THAT(result.ids, ElementsAre(golden_[0].greedy[0], golden_[0].greedy[1],
-                                      golden_[0].greedy[2]));
+  EXPECT_THAT(result.ids,
+              ElementsAre(golden_[0].greedy[0], golden_[0].greedy[1],
+                          golden_[0].greedy[2]));
 }
 
 TEST_F(EngineTest, AContextBeyondTheModelsIsTheModels) {
@@ -438,8 +493,8 @@ TEST_F(EngineTest, ScoreGivesTheLogitsOfWhatIsNotYetComputed) {
   int32_t best = -1;
   const auto note = [&](uint64_t pos, absl::Span<const float> logits) {
     positions.push_back(pos);
-    best = static_cast<int32_t>(
-        std::max_element(logits.begin(), logits.end()) - logits.begin());
+    best = static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) -
+                                logits.begin());
     return absl::OkStatus();
   };
   ASSERT_THAT(session_->Score(note), IsOk());
@@ -458,8 +513,8 @@ TEST_F(EngineTest, ScoreGivesTheLogitsOfWhatIsNotYetComputed) {
 TEST_F(EngineTest, ScoreEndsWithWhatTheCallbackReturns) {
   ASSERT_THAT(session_->AppendIds(golden_[0].ids), IsOk());
   EXPECT_THAT(session_->Score([](uint64_t pos, absl::Span<const float>) {
-                return pos == 2 ? absl::AbortedError("enough") : absl::OkStatus();
-              }),
+    return pos == 2 ? absl::AbortedError("enough") : absl::OkStatus();
+  }),
               Fails(absl::StatusCode::kAborted, "enough"));
 }
 
@@ -492,7 +547,8 @@ TEST_F(EngineTest, MeterSaysWhereTheMemoryIs) {
     EXPECT_EQ(meter.ram_budget_bytes, uint64_t{64} << 20);
     EXPECT_GT(meter.model_bytes, 100000);
     EXPECT_EQ(meter.resident_weight_bytes > 0, mode == Mode::kCopy);
-    EXPECT_GE(meter.resident_weight_bytes, mode == Mode::kCopy ? meter.model_bytes : 0);
+    EXPECT_GE(meter.resident_weight_bytes,
+              mode == Mode::kCopy ? meter.model_bytes : 0);
     EXPECT_GT(meter.arena_bytes, 0);
     // One page of 16 positions: 2 layers, 2 heads of 16, keys and values.
     EXPECT_EQ(meter.kv_bytes, 16 * 2 * 2 * 16 * 2 * sizeof(float));
@@ -513,9 +569,10 @@ TEST(EngineBudgetTest, RefusalComesBeforeAnyWeightIsRead) {
       ++num_progress_calls;
       return absl::OkStatus();
     };
-    const absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Open(options);
-    for (const char* part :
-         {"tiny/llama: mode ", "needed ", "allowed 1 B (1)", "largest item: "}) {
+    const absl::StatusOr<std::unique_ptr<Engine>> engine =
+        Engine::Open(options);
+    for (const char* part : {"tiny/llama: mode ", "needed ", "allowed 1 B (1)",
+                             "largest item: "}) {
       EXPECT_THAT(engine, Fails(absl::StatusCode::kResourceExhausted, part));
     }
     EXPECT_EQ(num_progress_calls, 0);
@@ -550,8 +607,8 @@ TEST(EngineBudgetTest, ModeFollowsTheBudget) {
   EXPECT_EQ(engine->mode_reason(), "the model fits the memory budget");
 }
 
-// The smallest budget that is accepted: one byte less is refused, and the sequence
-// grows until the budget ends it, keeping what was generated.
+// The smallest budget that is accepted: one byte less is refused, and the
+// sequence grows until the budget ends it, keeping what was generated.
 TEST(EngineBudgetTest, ASequenceGrowsUpToTheBudget) {
   EngineOptions options = OptionsFor("llama");
   options.mode = Mode::kMmap;
@@ -581,7 +638,8 @@ TEST(EngineBudgetTest, ASequenceGrowsUpToTheBudget) {
         absl::StrAppend(&printed, text);
         return true;
       });
-  EXPECT_THAT(result, Fails(absl::StatusCode::kResourceExhausted, "memory budget"));
+  EXPECT_THAT(result,
+              Fails(absl::StatusCode::kResourceExhausted, "memory budget"));
   EXPECT_GE(session->ids().size(), 16);
   ASSERT_THAT(session->Truncate(3), IsOk());
   generate.max_new_tokens = 2;
@@ -603,7 +661,8 @@ TEST(EngineLoadTest, ProgressReachesTheWholeAndMayEndIt) {
   options.on_load_progress = [](const LoadProgress&) {
     return absl::CancelledError("stop");
   };
-  EXPECT_THAT(Engine::Open(options), Fails(absl::StatusCode::kCancelled, "stop"));
+  EXPECT_THAT(Engine::Open(options),
+              Fails(absl::StatusCode::kCancelled, "stop"));
 }
 
 TEST(StopReasonNameTest, NamesAreThoseOfTheOutput) {
