@@ -112,6 +112,10 @@ class CopySource final : public WeightSource {
       uint8_t* const to = block_.data() + block_ofs_[tensors[i]];
       for (uint64_t ofs = 0; ofs < info.size_bytes;) {
         const uint64_t count = std::min(kReadBytes, info.size_bytes - ofs);
+        // The kernel's own read-ahead is 128 KiB; this keeps the disk busy
+        // while the piece before is copied. What a sparse list of tensors does
+        // not want of it is dropped with the rest.
+        file.Prefetch(info.file_ofs + ofs, count + kReadBytes);
         LOWMEM_RETURN_IF_ERROR(
             file.Read(info.file_ofs + ofs, {to + ofs, count}));
         file.DropCache(info.file_ofs + ofs, count);
