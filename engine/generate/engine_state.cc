@@ -138,11 +138,13 @@ absl::Status EngineState::LoadTokens() {
 absl::Status EngineState::LoadWeights(const EngineOptions& options) {
   LOWMEM_ASSIGN_OR_RETURN(pool_, ThreadPool::Create(num_threads_));
   if (mode_choice_.mode == Mode::kCopy) {
+    CopySourceOptions source_options;
+    source_options.drop_behind = ram_budget_bytes_.has_value();
     LOWMEM_ASSIGN_OR_RETURN(
         source_,
         NewCopySource(
-            *checkpoint_, weights_.UsedTensors(*checkpoint_), weights_account_,
-            [&](uint64_t done_bytes, uint64_t total_bytes) {
+            *checkpoint_, weights_.UsedTensors(*checkpoint_), source_options,
+            weights_account_, [&](uint64_t done_bytes, uint64_t total_bytes) {
               return options.on_load_progress
                          ? options.on_load_progress({done_bytes, total_bytes})
                          : absl::OkStatus();
