@@ -51,7 +51,7 @@ absl::Status RunGenerate(const Flags& flags, Console& console) {
   LOWMEM_RETURN_IF_ERROR(AppendPrompt(prompt, *session));
   const std::vector<int32_t> prompt_ids = session->ids();
 
-  // A signal between the check and Generate still ends it at the first token.
+  // A signal before the check ends it here; one after it is the session's.
   const CancelOnSignal cancel_on_signal(*session);
   LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
   absl::Status written;

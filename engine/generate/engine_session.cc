@@ -74,7 +74,6 @@ absl::Status EngineSession::AppendText(absl::string_view text,
 absl::StatusOr<GenerateResult> EngineSession::Generate(
     const GenerateOptions& options,
     absl::FunctionRef<bool(absl::string_view text)> on_text) {
-  cancel_.store(false, std::memory_order_relaxed);
   LOWMEM_RETURN_IF_ERROR(ValidateGenerate(options));
   LOWMEM_ASSIGN_OR_RETURN(
       const SamplingPlan plan,
@@ -92,6 +91,7 @@ absl::StatusOr<GenerateResult> EngineSession::Generate(
   LOWMEM_ASSIGN_OR_RETURN(
       GenerateResult result,
       GenerateTokens(input, options, plan, ids_, *kv_, on_text));
+  if (result.stop_reason == StopReason::kInterrupted) ForgetCancel();
   engine_.FillMemory(result.meter);
   result.meter.kv_bytes = kv_->allocated_bytes();
   return result;
@@ -101,14 +101,19 @@ absl::Status EngineSession::Score(
     absl::FunctionRef<absl::Status(uint64_t pos,
                                    absl::Span<const float> logits)>
         on_logits) {
-  cancel_.store(false, std::memory_order_relaxed);
   const std::lock_guard<std::mutex> lock(engine_.mutex());
   LogitsObserver observer(on_logits);
   const absl::Span<const int32_t> new_ids =
       absl::MakeConstSpan(ids_).subspan(kv_->size());
-  if (new_ids.empty()) return absl::OkStatus();
-  return engine_.transformer().Forward(new_ids, LogitsFor::kEveryToken,
-                                       &cancel_, *kv_, observer);
+  absl::Status status;
+  if (cancel_.load(std::memory_order_relaxed)) {
+    status = absl::CancelledError("cancelled");
+  } else if (!new_ids.empty()) {
+    status = engine_.transformer().Forward(new_ids, LogitsFor::kEveryToken,
+                                           &cancel_, *kv_, observer);
+  }
+  if (absl::IsCancelled(status)) ForgetCancel();
+  return status;
 }
 
 absl::Status EngineSession::Truncate(uint64_t num_tokens) {

@@ -34,6 +34,10 @@ class EngineSession final : public Session {
   absl::Status Truncate(uint64_t num_tokens) override;
 
  private:
+  // Only for a call that ended because of it: one that came too late for a call
+  // must reach the next.
+  void ForgetCancel() { cancel_.store(false, std::memory_order_relaxed); }
+
   // Signal handlers may touch nothing that could take a lock.
   static_assert(std::atomic<bool>::is_always_lock_free);
 

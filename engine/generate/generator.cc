@@ -154,6 +154,10 @@ absl::StatusOr<GenerateResult> GenerateTokens(
   CostClock costs(input.transformer, ids.size(), ids.size() - kv.size());
 
   while (true) {
+    if (input.cancel.load(std::memory_order_relaxed)) {
+      result.stop_reason = StopReason::kInterrupted;
+      break;
+    }
     if (options.max_new_tokens >= 0 &&
         result.ids.size() >= static_cast<uint64_t>(options.max_new_tokens)) {
       result.stop_reason = StopReason::kLength;
@@ -184,7 +188,7 @@ absl::StatusOr<GenerateResult> GenerateTokens(
       result.stop_reason = StopReason::kStopText;
       break;
     }
-    if (output.refused() || input.cancel.load(std::memory_order_relaxed)) {
+    if (output.refused()) {
       result.stop_reason = StopReason::kInterrupted;
       break;
     }

@@ -72,8 +72,10 @@ class LOWMEM_EXPORT Session {
                                  uint64_t pos, absl::Span<const float> logits)>
                                  on_logits) = 0;
 
-  // Ends a running Generate or Score soon. Safe from any thread and from a
-  // signal handler; stays in force until the next call begins.
+  // Ends a running Generate or Score soon, or else the next one at once: it
+  // stays in force until a call has ended because of it, with kInterrupted or
+  // kCancelled. Several before that count as one. Safe from any thread and from
+  // a signal handler.
   virtual void Cancel() = 0;
 
   // All tokens so far.
