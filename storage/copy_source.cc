@@ -142,6 +142,18 @@ class CopySource final : public WeightSource {
 
 }  // namespace
 
+uint64_t CopySourceBytes(const Checkpoint& checkpoint,
+                         absl::Span<const TensorId> tensors) {
+  std::optional<uint64_t> sum = 0;
+  for (const TensorId id : tensors) {
+    const std::optional<uint64_t> padded = CheckedRoundUp(
+        checkpoint.tensors()[id].size_bytes, kTensorAlignmentBytes);
+    sum = sum && padded ? CheckedAdd(*sum, *padded) : std::nullopt;
+  }
+  if (sum) sum = CheckedRoundUp(*sum, AlignedBuffer::kAlignmentBytes);
+  return sum.value_or(std::numeric_limits<uint64_t>::max());
+}
+
 absl::StatusOr<std::unique_ptr<WeightSource>> NewCopySource(
     const Checkpoint& checkpoint, absl::Span<const TensorId> tensors,
     const CopySourceOptions& options, MemoryAccount& account,

@@ -121,6 +121,10 @@ struct CopySourceOptions {
   // count the model twice. Without it the next load is served from memory.
   bool drop_behind = false;
 };
+// Bytes of heap that it will take: each tensor padded, whole pages in all.
+// UINT64_MAX when that does not fit 64 bits.
+uint64_t CopySourceBytes(const Checkpoint& checkpoint,
+                         absl::Span<const TensorId> tensors);
 absl::StatusOr<std::unique_ptr<WeightSource>> NewCopySource(
     const Checkpoint& checkpoint, absl::Span<const TensorId> tensors,
     const CopySourceOptions& options, MemoryAccount& account,

@@ -73,6 +73,11 @@ absl::Status RunGenerate(const Flags& flags, Console& console) {
   if (flags.global.json) {
     LOWMEM_RETURN_IF_ERROR(console.Write(ResultJson(prompt_ids, *result)));
   }
+  if (result->stop_reason == StopReason::kContext &&
+      engine->budget_limits_context()) {
+    console.Note(absl::StrCat("the memory budget allows a context of ",
+                              engine->max_context_tokens(), " tokens\n"));
+  }
   if (flags.global.stats) {
     console.Note(StatsText(result->meter, engine->mode_reason()));
   }

@@ -33,9 +33,14 @@ void AppendConfig(const ModelSummary& summary, JsonWriter& json) {
   json.Key("model_bytes").Uint(summary.model_bytes);
 }
 
-// Whether the mode can run under `budget_bytes`; null without a budget.
-void AppendForecast(const MemoryForecast& forecast,
-                    std::optional<uint64_t> budget_bytes, JsonWriter& json) {
+// Tokens that the mode has room for; 0 when it does not fit the budget.
+uint32_t ContextTokens(const ModeSummary& mode) {
+  return mode.planned ? mode.planned->footprint.context_tokens : 0;
+}
+
+// Sizes are those of the plan, or of the smallest where none fits the budget.
+void AppendMode(const ModeSummary& mode, bool has_budget, JsonWriter& json) {
+  const MemoryForecast& forecast = mode.planned ? *mode.planned : mode.smallest;
   const ModelFootprint& footprint = forecast.footprint;
   json.Key(ModeName(forecast.mode)).BeginObject();
   json.Key("heap_weight_bytes").Uint(forecast.heap_weight_bytes);
@@ -45,12 +50,12 @@ void AppendForecast(const MemoryForecast& forecast,
   json.Key("tokenizer_bytes").Uint(footprint.tokenizer_bytes);
   json.Key("program_bytes").Uint(footprint.program_bytes);
   json.Key("kv_bytes_per_token").Uint(footprint.kv_bytes_per_token);
-  json.Key("context_tokens").Uint(footprint.context_tokens);
-  json.Key("min_required_bytes").Uint(forecast.min_required_bytes());
-  json.Key("full_required_bytes").Uint(forecast.full_required_bytes());
+  json.Key("context_tokens").Uint(ContextTokens(mode));
+  json.Key("min_required_bytes").Uint(mode.smallest.required_bytes());
+  json.Key("full_required_bytes").Uint(mode.full.required_bytes());
   json.Key("fits");
-  if (budget_bytes.has_value()) {
-    json.Bool(CheckFits(forecast, *budget_bytes).ok());
+  if (has_budget) {
+    json.Bool(mode.planned.has_value());
   } else {
     json.Null();
   }
@@ -78,8 +83,8 @@ absl::Status PrintJson(const ModelSummary& summary, const Flags& flags,
   json.BeginObject();
   AppendConfig(summary, json);
   json.Key("forecast").BeginObject();
-  for (const MemoryForecast& forecast : summary.forecasts) {
-    AppendForecast(forecast, flags.global.ram_budget_bytes, json);
+  for (const ModeSummary& mode : summary.modes) {
+    AppendMode(mode, flags.global.ram_budget_bytes.has_value(), json);
   }
   json.EndObject();
   json.Key("min_budget_bytes").Uint(summary.min_budget_bytes);
@@ -119,21 +124,22 @@ std::string ConfigText(const ModelSummary& summary) {
       Line("context", absl::StrCat(config.max_context_tokens, " tokens")));
 }
 
-std::string ForecastText(const ModelSummary& summary,
-                         std::optional<uint64_t> budget_bytes) {
+std::string ForecastText(const ModelSummary& summary, bool has_budget) {
   std::string text = absl::StrFormat(
       "\n%-6s %12s %12s %12s %12s%s\n", "mode", "at least", "full context",
-      "a token", "mapped file", budget_bytes ? "  fits" : "");
-  for (const MemoryForecast& forecast : summary.forecasts) {
-    absl::StrAppendFormat(&text, "%-6s %12s %12s %12s %12s%s\n",
-                          ModeName(forecast.mode),
-                          FormatBytes(forecast.min_required_bytes()),
-                          FormatBytes(forecast.full_required_bytes()),
-                          FormatBytes(forecast.footprint.kv_bytes_per_token),
-                          FormatBytes(forecast.mapped_weight_bytes),
-                          !budget_bytes                             ? ""
-                          : CheckFits(forecast, *budget_bytes).ok() ? "   yes"
-                                                                    : "    no");
+      "a token", "mapped file", has_budget ? "  fits  tokens" : "");
+  for (const ModeSummary& mode : summary.modes) {
+    absl::StrAppendFormat(
+        &text, "%-6s %12s %12s %12s %12s", ModeName(mode.smallest.mode),
+        FormatBytes(mode.smallest.required_bytes()),
+        FormatBytes(mode.full.required_bytes()),
+        FormatBytes(mode.smallest.footprint.kv_bytes_per_token),
+        FormatBytes(mode.smallest.mapped_weight_bytes));
+    if (has_budget) {
+      absl::StrAppendFormat(&text, "  %4s  %6d", mode.planned ? "yes" : "no",
+                            ContextTokens(mode));
+    }
+    absl::StrAppend(&text, "\n");
   }
   absl::StrAppend(&text, "\n",
                   Line("least budget", FormatBytes(summary.min_budget_bytes)));
@@ -142,9 +148,9 @@ std::string ForecastText(const ModelSummary& summary,
 
 absl::Status PrintText(const ModelSummary& summary, const Flags& flags,
                        Console& console) {
-  LOWMEM_RETURN_IF_ERROR(console.Write(
-      absl::StrCat(ConfigText(summary),
-                   ForecastText(summary, flags.global.ram_budget_bytes))));
+  LOWMEM_RETURN_IF_ERROR(console.Write(absl::StrCat(
+      ConfigText(summary),
+      ForecastText(summary, flags.global.ram_budget_bytes.has_value()))));
   if (!flags.info.tensors) return absl::OkStatus();
   LOWMEM_RETURN_IF_ERROR(console.Write("\n"));
   for (const TensorInfo& tensor : summary.checkpoint->tensors()) {

@@ -49,6 +49,11 @@ absl::Status RunPerplexity(const Flags& flags, Console& console) {
       const std::vector<int32_t> ids,
       engine->tokenizer().Encode(
           text, {/*add_special=*/true, /*parse_special=*/true}));
+  if (engine->mode_choice().budget_limits_context &&
+      ids.size() > engine->max_context_tokens()) {
+    console.Note(absl::StrCat("the memory budget allows windows of ",
+                              engine->max_context_tokens(), " tokens\n"));
+  }
   PerplexityOptions options;
   options.window_tokens = perplexity.max_context_tokens;
   options.stride_tokens = perplexity.stride_tokens;

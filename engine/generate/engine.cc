@@ -33,6 +33,9 @@ class OpenedEngine final : public Engine {
   uint32_t max_context_tokens() const override {
     return state_->max_context_tokens();
   }
+  bool budget_limits_context() const override {
+    return state_->mode_choice().budget_limits_context;
+  }
   absl::string_view family() const override {
     return state_->config().family->name;
   }

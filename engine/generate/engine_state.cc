@@ -92,11 +92,6 @@ absl::Status EngineState::ReadModel(const EngineOptions& options) {
   generation_eos_ids_ = std::move(generation.eos_ids);
   sampling_defaults_ = generation.sampling;
 
-  max_context_tokens_ = config_.max_context_tokens;
-  if (options.max_context_tokens != 0) {
-    max_context_tokens_ =
-        std::min(max_context_tokens_, options.max_context_tokens);
-  }
   num_threads_ = options.num_threads != 0
                      ? options.num_threads
                      : std::min(AvailableProcessors(), kMaxThreads);
@@ -104,15 +99,13 @@ absl::Status EngineState::ReadModel(const EngineOptions& options) {
 }
 
 absl::Status EngineState::Choose(const EngineOptions& options) {
-  absl::StatusOr<ModeChoice> choice = ChooseMode(
-      options.mode, ram_budget_bytes_, options.prefill_chunk_tokens,
-      [&](uint32_t chunk_tokens) {
-        return MeasureFootprint(
-            *checkpoint_, config_, weights_,
-            TransformerOptions{std::min(chunk_tokens, max_context_tokens_),
-                               max_context_tokens_},
-            num_threads_);
-      });
+  const ModelFootprint model = MeasureModel(*checkpoint_, config_, weights_);
+  absl::StatusOr<ModeChoice> choice =
+      ChooseMode(ModeRequestOf(options, config_.max_context_tokens),
+                 [&](uint32_t chunk_tokens, uint32_t context_tokens) {
+                   return AddActivations(model, config_, chunk_tokens,
+                                         context_tokens, num_threads_);
+                 });
   if (!choice.ok()) {
     return absl::Status(choice.status().code(),
                         absl::StrCat(Printable(checkpoint_->path()), ": ",
@@ -161,11 +154,10 @@ absl::Status EngineState::LoadWeights(const EngineOptions& options) {
       SamplerBuffers::Create(config_.vocab_size, sampler_account_));
   LOWMEM_ASSIGN_OR_RETURN(
       transformer_,
-      Transformer::Create(config_, *checkpoint_, weights_, *source_, *pool_,
-                          TransformerOptions{std::min(mode_choice_.chunk_tokens,
-                                                      max_context_tokens_),
-                                             max_context_tokens_},
-                          arena_account_));
+      Transformer::Create(
+          config_, *checkpoint_, weights_, *source_, *pool_,
+          TransformerOptions{mode_choice_.chunk_tokens, max_context_tokens()},
+          arena_account_));
   transformer_ = std::make_unique<GuardedTransformer>(
       std::move(transformer_), guarded_ranges_, checkpoint_->path());
   return absl::OkStatus();
@@ -197,16 +189,23 @@ absl::Status EngineState::CheckIds(uint64_t num_tokens,
                        config_.vocab_size - 1, ", got ", id));
     }
   }
-  if (new_ids.size() > max_context_tokens_ - num_tokens) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "prompt is longer than the context; expected at most ",
-        max_context_tokens_, " tokens, got ", num_tokens + new_ids.size()));
+  if (new_ids.size() > max_context_tokens() - num_tokens) {
+    const uint64_t all_tokens = num_tokens + new_ids.size();
+    const bool is_budgets_fault = mode_choice_.budget_limits_context &&
+                                  all_tokens <= config_.max_context_tokens;
+    return absl::Status(
+        is_budgets_fault ? absl::StatusCode::kResourceExhausted
+                         : absl::StatusCode::kOutOfRange,
+        absl::StrCat("prompt is longer than the context",
+                     is_budgets_fault ? " that fits the memory budget" : "",
+                     "; expected at most ", max_context_tokens(),
+                     " tokens, got ", all_tokens));
   }
   return absl::OkStatus();
 }
 
 std::unique_ptr<KvCache> EngineState::NewKvCache() {
-  return std::make_unique<KvCache>(KvShapeOf(config_), max_context_tokens_,
+  return std::make_unique<KvCache>(KvShapeOf(config_), max_context_tokens(),
                                    kv_account_);
 }
 

@@ -54,7 +54,7 @@ class EngineState {
     return sampling_defaults_;
   }
   const ModeChoice& mode_choice() const { return mode_choice_; }
-  uint32_t max_context_tokens() const { return max_context_tokens_; }
+  uint32_t max_context_tokens() const { return mode_choice_.context_tokens(); }
 
   std::mutex& mutex() { return mutex_; }
   Transformer& transformer() { return *transformer_; }
@@ -64,7 +64,8 @@ class EngineState {
 
   // Whether `new_ids` may follow a sequence of `num_tokens`.
   // Errors: kInvalidArgument for an id outside the vocabulary; kOutOfRange when
-  // the context cannot hold them. REQUIRES: num_tokens <= max_context_tokens().
+  // the context cannot hold them, kResourceExhausted when it is the budget that
+  // makes the context too short. REQUIRES: num_tokens <= max_context_tokens().
   absl::Status CheckIds(uint64_t num_tokens,
                         absl::Span<const int32_t> new_ids) const;
 
@@ -105,7 +106,6 @@ class EngineState {
   std::vector<int32_t> eos_ids_;
   SamplingOptions sampling_defaults_;
   ModeChoice mode_choice_;
-  uint32_t max_context_tokens_ = 0;
   uint32_t num_threads_ = 1;
 
   std::unique_ptr<ThreadPool> pool_;

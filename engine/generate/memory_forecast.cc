@@ -17,13 +17,12 @@ struct Item {
   uint64_t num_bytes;
 };
 
-// Everything that must be had, for sequences of `num_tokens`.
-void ListItems(const MemoryForecast& forecast, uint64_t num_tokens,
-               Item (&items)[6]) {
+// Everything that must be had.
+void ListItems(const MemoryForecast& forecast, Item (&items)[6]) {
   const ModelFootprint& footprint = forecast.footprint;
   items[0] = {"weights", forecast.heap_weight_bytes};
   items[1] = {"activations", footprint.arena_bytes};
-  items[2] = {"keys and values", forecast.KvBytes(num_tokens)};
+  items[2] = {"keys and values", forecast.kv_bytes()};
   items[3] = {"tokenizer", footprint.tokenizer_bytes};
   items[4] = {"sampler", footprint.sampler_bytes};
   items[5] = {"program", footprint.program_bytes};
@@ -31,15 +30,16 @@ void ListItems(const MemoryForecast& forecast, uint64_t num_tokens,
 
 }  // namespace
 
-uint64_t MemoryForecast::KvBytes(uint64_t num_tokens) const {
+uint64_t MemoryForecast::kv_bytes() const {
+  const uint64_t num_tokens = footprint.context_tokens;
   const uint64_t num_pages = num_tokens / footprint.kv_page_tokens +
                              (num_tokens % footprint.kv_page_tokens != 0);
   return CheckedMul(num_pages, footprint.kv_page_bytes).value_or(kTooMuch);
 }
 
-uint64_t MemoryForecast::RequiredBytes(uint64_t num_tokens) const {
+uint64_t MemoryForecast::required_bytes() const {
   Item items[6];
-  ListItems(*this, num_tokens, items);
+  ListItems(*this, items);
   uint64_t sum = 0;
   for (const Item& item : items) {
     sum = CheckedAdd(sum, item.num_bytes).value_or(kTooMuch);
@@ -52,7 +52,7 @@ MemoryForecast ForecastMemory(Mode mode, const ModelFootprint& footprint) {
   forecast.mode = mode;
   forecast.footprint = footprint;
   if (mode == Mode::kCopy) {
-    forecast.heap_weight_bytes = footprint.weight_bytes;
+    forecast.heap_weight_bytes = footprint.copied_weight_bytes;
   } else {
     forecast.mapped_weight_bytes = footprint.weight_bytes;
   }
@@ -60,20 +60,21 @@ MemoryForecast ForecastMemory(Mode mode, const ModelFootprint& footprint) {
 }
 
 absl::Status CheckFits(const MemoryForecast& forecast, uint64_t budget_bytes) {
-  const uint64_t required = forecast.min_required_bytes();
+  const uint64_t required = forecast.required_bytes();
   if (required <= budget_bytes) return absl::OkStatus();
   Item items[6];
-  ListItems(forecast, 1, items);
+  ListItems(forecast, items);
   const Item* largest = &items[0];
   for (const Item& item : items) {
     if (item.num_bytes > largest->num_bytes) largest = &item;
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       "mode ", ModeName(forecast.mode),
-      " does not fit the memory budget; needed ", FormatBytes(required), " (",
-      required, "), allowed ", FormatBytes(budget_bytes), " (", budget_bytes,
-      "), largest item: ", largest->name, " ",
-      FormatBytes(largest->num_bytes)));
+      " does not fit the memory budget with a context of ",
+      forecast.footprint.context_tokens, " tokens; needed ",
+      FormatBytes(required), " (", required, "), allowed ",
+      FormatBytes(budget_bytes), " (", budget_bytes, "), largest item: ",
+      largest->name, " ", FormatBytes(largest->num_bytes)));
 }
 
 }  // namespace lowmem

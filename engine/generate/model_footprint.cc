@@ -5,11 +5,13 @@
 #include <string>
 
 #include "engine/generate/sampler.h"
+#include "engine/nn/transformer.h"
 #include "storage/base/aligned_buffer.h"
 #include "storage/base/checked_math.h"
 #include "storage/base/status_macros.h"
 #include "storage/base/units.h"
 #include "storage/file.h"
+#include "storage/weight_source.h"
 
 namespace lowmem {
 namespace {
@@ -60,16 +62,13 @@ uint64_t EstimateTokenizerBytes(const Checkpoint& checkpoint) {
   return num_bytes;
 }
 
-absl::StatusOr<ModelFootprint> MeasureFootprint(
-    const Checkpoint& checkpoint, const ModelConfig& config,
-    const ModelWeights& weights, const TransformerOptions& options,
-    uint32_t num_threads) {
+ModelFootprint MeasureModel(const Checkpoint& checkpoint,
+                            const ModelConfig& config,
+                            const ModelWeights& weights) {
   ModelFootprint footprint;
   footprint.weight_bytes = UsedWeightBytes(checkpoint, weights);
-  LOWMEM_ASSIGN_OR_RETURN(
-      const uint64_t activation_bytes,
-      Transformer::ActivationBytes(config, options, num_threads));
-  footprint.arena_bytes = WholePages(activation_bytes);
+  footprint.copied_weight_bytes =
+      CopySourceBytes(checkpoint, weights.UsedTensors(checkpoint));
   footprint.sampler_bytes =
       WholePages(SamplerBuffers::BytesFor(config.vocab_size));
   footprint.tokenizer_bytes = EstimateTokenizerBytes(checkpoint);
@@ -78,7 +77,22 @@ absl::StatusOr<ModelFootprint> MeasureFootprint(
   footprint.kv_page_tokens = KvCache::kPageTokens;
   footprint.kv_page_bytes =
       WholePages(footprint.kv_bytes_per_token * KvCache::kPageTokens);
-  footprint.context_tokens = options.max_context_tokens;
+  return footprint;
+}
+
+absl::StatusOr<ModelFootprint> AddActivations(const ModelFootprint& model,
+                                              const ModelConfig& config,
+                                              uint32_t chunk_tokens,
+                                              uint32_t context_tokens,
+                                              uint32_t num_threads) {
+  LOWMEM_ASSIGN_OR_RETURN(
+      const uint64_t activation_bytes,
+      Transformer::ActivationBytes(
+          config, TransformerOptions{chunk_tokens, context_tokens},
+          num_threads));
+  ModelFootprint footprint = model;
+  footprint.arena_bytes = WholePages(activation_bytes);
+  footprint.context_tokens = context_tokens;
   return footprint;
 }
 

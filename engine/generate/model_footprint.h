@@ -12,16 +12,23 @@
 #include "engine/generate/memory_forecast.h"
 #include "engine/model/model_config.h"
 #include "engine/model/model_weights.h"
-#include "engine/nn/transformer.h"
 #include "storage/checkpoint.h"
 
 namespace lowmem {
 
+// What does not depend on how the model is run: all but arena_bytes and
+// context_tokens, which are 0.
+ModelFootprint MeasureModel(const Checkpoint& checkpoint,
+                            const ModelConfig& config,
+                            const ModelWeights& weights);
+
+// `model` with arena_bytes and context_tokens filled in.
 // Errors: kResourceExhausted when a size does not fit 63 bits.
-absl::StatusOr<ModelFootprint> MeasureFootprint(
-    const Checkpoint& checkpoint, const ModelConfig& config,
-    const ModelWeights& weights, const TransformerOptions& options,
-    uint32_t num_threads);
+absl::StatusOr<ModelFootprint> AddActivations(const ModelFootprint& model,
+                                              const ModelConfig& config,
+                                              uint32_t chunk_tokens,
+                                              uint32_t context_tokens,
+                                              uint32_t num_threads);
 
 // Bytes of the tensors that the model uses, each once.
 uint64_t UsedWeightBytes(const Checkpoint& checkpoint,

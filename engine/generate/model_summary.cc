@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/generate/model_summary.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "engine/generate/mode_choice.h"
@@ -12,6 +11,29 @@
 #include "storage/base/status_macros.h"
 
 namespace lowmem {
+namespace {
+
+// REQUIRES: the mode is kMmap or kCopy.
+absl::StatusOr<ModeSummary> SummarizeMode(const ModeRequest& request,
+                                          FootprintFunction footprint_of) {
+  ModeSummary summary;
+  LOWMEM_ASSIGN_OR_RETURN(
+      summary.smallest, ForecastSmallest(request.mode, request, footprint_of));
+  ModeRequest unlimited = request;
+  unlimited.budget_bytes.reset();
+  LOWMEM_ASSIGN_OR_RETURN(const ModeChoice full,
+                          ChooseMode(unlimited, footprint_of));
+  summary.full = full.forecast;
+  const absl::StatusOr<ModeChoice> choice = ChooseMode(request, footprint_of);
+  if (choice.ok()) {
+    summary.planned = choice->forecast;
+  } else if (!absl::IsResourceExhausted(choice.status())) {
+    return choice.status();
+  }
+  return summary;
+}
+
+}  // namespace
 
 absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options) {
   ModelSummary summary;
@@ -28,34 +50,24 @@ absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options) {
     summary.num_parameters += tensor.num_rows() * tensor.num_cols();
   }
 
-  uint32_t context_tokens = summary.config.max_context_tokens;
-  if (options.max_context_tokens != 0) {
-    context_tokens = std::min(context_tokens, options.max_context_tokens);
-  }
-  summary.num_threads =
+  const uint32_t num_threads =
       options.num_threads != 0 ? options.num_threads : AvailableProcessors();
-  const auto footprint_of_chunk = [&](uint32_t chunk_tokens) {
-    return MeasureFootprint(
-        checkpoint, summary.config, weights,
-        TransformerOptions{std::min(chunk_tokens, context_tokens),
-                           context_tokens},
-        summary.num_threads);
+  const ModelFootprint model =
+      MeasureModel(checkpoint, summary.config, weights);
+  const auto footprint_of = [&](uint32_t chunk_tokens,
+                                uint32_t context_tokens) {
+    return AddActivations(model, summary.config, chunk_tokens, context_tokens,
+                          num_threads);
   };
-  for (Mode mode : {Mode::kMmap, Mode::kCopy}) {
-    LOWMEM_ASSIGN_OR_RETURN(
-        const ModeChoice choice,
-        ChooseMode(mode, std::nullopt, options.prefill_chunk_tokens,
-                   footprint_of_chunk));
-    summary.prefill_chunk_tokens =
-        std::min(choice.chunk_tokens, context_tokens);
-    summary.forecasts.push_back(choice.forecast);
+  for (const Mode mode : {Mode::kMmap, Mode::kCopy}) {
+    ModeRequest request =
+        ModeRequestOf(options, summary.config.max_context_tokens);
+    request.mode = mode;
+    LOWMEM_ASSIGN_OR_RETURN(ModeSummary of_mode,
+                            SummarizeMode(request, footprint_of));
+    summary.modes.push_back(std::move(of_mode));
   }
-  const uint32_t smallest_chunk =
-      options.prefill_chunk_tokens != 0 ? options.prefill_chunk_tokens : 1;
-  LOWMEM_ASSIGN_OR_RETURN(const ModelFootprint smallest,
-                          footprint_of_chunk(smallest_chunk));
-  summary.min_budget_bytes =
-      ForecastMemory(Mode::kMmap, smallest).min_required_bytes();
+  summary.min_budget_bytes = summary.modes[0].smallest.required_bytes();
   return summary;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,24 +19,32 @@
 
 namespace lowmem {
 
+// What Engine::Open would need and take in one mode.
+struct ModeSummary {
+  // The least budget with which Open accepts the options, and what a whole
+  // context takes.
+  MemoryForecast smallest;
+  MemoryForecast full;
+  // What Open would take under the budget; nullopt when it would refuse.
+  std::optional<MemoryForecast> planned;
+};
+
 struct ModelSummary {
   // The tensor table: checkpoint->tensors(), and checkpoint->files() by
   // file_idx.
   std::unique_ptr<Checkpoint> checkpoint;
   ModelConfig config;
   std::string family;
-  uint64_t num_parameters = 0;  // elements of the tensors that are used
-  uint64_t model_bytes = 0;     // of the tensors that are used
-  std::vector<MemoryForecast> forecasts;  // mmap, copy
-  uint32_t prefill_chunk_tokens = 0;      // that the forecasts are for
-  uint32_t num_threads = 0;
+  uint64_t num_parameters = 0;     // elements of the tensors that are used
+  uint64_t model_bytes = 0;        // of the tensors that are used
+  std::vector<ModeSummary> modes;  // mmap, copy
   // The smallest budget that Engine::Open accepts for the same options.
   uint64_t min_budget_bytes = 0;
 };
 
-// Uses of the options the path, threads, context and chunk; mode and budget do
-// not matter. Reads no weight and no tokenizer. Errors: those of Engine::Open
-// up to the choice of mode.
+// Uses of the options the path, threads, context, chunk and budget; the mode
+// does not matter. Reads no weight and no tokenizer. Errors: those of
+// Engine::Open up to the choice of mode, but no refusal of a budget.
 absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options);
 
 }  // namespace lowmem

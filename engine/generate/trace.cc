@@ -125,11 +125,13 @@ absl::Status RunInPasses(EngineState& engine, absl::Span<const int32_t> ids,
                          const std::vector<TensorSpec>& tensors,
                          const std::atomic<bool>* cancel,
                          SafetensorsWriter& writer) {
+  // Before the buffer, which must not take what these need.
+  const std::unique_ptr<KvCache> kv = engine.NewKvCache();
+  LOWMEM_RETURN_IF_ERROR(kv->Reserve(static_cast<uint32_t>(ids.size())));
   absl::StatusOr<AlignedBuffer> allocated =
       AlignedBuffer::Allocate(kBufferBytes, engine.account());
   AlignedBuffer buffer =
       allocated.ok() ? *std::move(allocated) : AlignedBuffer();
-  const std::unique_ptr<KvCache> kv = engine.NewKvCache();
   size_t first = 0;
   while (first < tensors.size()) {
     const size_t num_buffered =

@@ -38,6 +38,33 @@ TEST(MemoryTest, LeastBudgetOfInfoIsEnoughAndOneByteLessIsNot) {
   EXPECT_EQ(open(least - 1).exit_code, 6);
 }
 
+TEST(MemoryTest, BudgetThatEndsTheContextIsNoFailure) {
+  const SubprocessResult info = RunCli({"-m", Tiny("llama"), "--json", "info"});
+  ASSERT_EQ(info.exit_code, 0) << info.err;
+  const uint64_t least =
+      At(ParseJsonText(info.out), "min_budget_bytes").AsUint64().value_or(0);
+  std::vector<std::string> args = {
+      "-m",       Tiny("llama"),  "--ram-budget", absl::StrCat(least),
+      "generate", "--prompt-ids", "1,2,3",        "-n",
+      "-1",       "--ignore-eos", "--json"};
+  const SubprocessResult result = RunCli(args);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const JsonValue json = ParseJsonText(result.out);
+  EXPECT_EQ(At(json, "stop_reason").string(), "context");
+  EXPECT_EQ(At(json, "ids").items().size(), 13u);
+  EXPECT_EQ(result.err, "the memory budget allows a context of 16 tokens\n");
+  args.push_back("-q");
+  EXPECT_EQ(RunCli(args).err, "");
+  // A context that was asked for is no surprise.
+  args.back() = "--ctx";
+  args.push_back("12");
+  const SubprocessResult asked = RunCli(args);
+  EXPECT_EQ(asked.exit_code, 0);
+  EXPECT_EQ(asked.err, "");
+  args.back() = "17";
+  EXPECT_TRUE(IsRefusal(RunCli(args), 6, "a context of 16 tokens fits"));
+}
+
 TEST(MemoryTest, BudgetThatFitsIsReportedAndTakesCopy) {
   const SubprocessResult result =
       RunCli({"-m", Tiny("llama"), "--ram-budget", "1.5G", "generate",

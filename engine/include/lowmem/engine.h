@@ -58,7 +58,10 @@ class LOWMEM_EXPORT Engine {
                                                  bool skip_special) const = 0;
 
   virtual uint32_t vocab_size() const = 0;
+  // Longest sequence of a session, and whether the model could do more but the
+  // budget holds no more.
   virtual uint32_t max_context_tokens() const = 0;
+  virtual bool budget_limits_context() const = 0;
   virtual absl::string_view family() const = 0;
   // Ids that end a generation: the union of what generation_config.json, the
   // model's configuration and its tokenizer name.

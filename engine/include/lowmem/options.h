@@ -18,7 +18,8 @@ namespace lowmem {
 
 // Where weights live while the model runs. The results do not depend on it.
 enum class Mode {
-  kAuto,    // mmap; under a budget, copy when the model fits it
+  kAuto,    // mmap; under a budget, copy when the model fits it and leaves
+            // room for a context of 512 tokens, or of what was asked for
   kMmap,    // the mapped file; the kernel decides what stays in memory
   kCopy,    // heap, in the file's dtype: model size + arena
   kStream,  // a fixed resident set and a ring; not offered yet: kUnimplemented
@@ -42,19 +43,22 @@ struct EngineOptions {
   uint32_t num_threads = 0;
   // Bytes that everything of ours may hold: program, tokenizer, weights in
   // heap, activations, caches. Absent: no limit. Open refuses with
-  // kResourceExhausted, before it reads a weight, when the smallest sequence
-  // would not fit; a sequence that grows out of it later fails with the same
-  // code. Pages of a mapped file are the kernel's to take back and do not
-  // count; when they do not fit the budget beside the rest, they are given back
-  // after use.
+  // kResourceExhausted, before it reads a weight, when the context does not
+  // fit. One session then has what its context needs; several share it, and
+  // fail with the same code when they have used it up. Pages of a mapped file
+  // are the kernel's to take back and do not count; when they do not fit the
+  // budget beside the rest, they are given back after use.
   std::optional<uint64_t> ram_budget_bytes;
-  // Longest sequence a session may hold; 0, or more than the model was trained
-  // for: what it was trained for. Scores of attention cost some bytes a token
-  // and thread; keys and values are taken as they come.
+  // Longest sequence a session may hold; more than the model was trained for:
+  // what it was trained for. 0: the same, or under a budget the longest that
+  // fits; refused when that is less than one page of keys and values, 16
+  // tokens. Scores of attention cost 4 bytes a token and thread; keys and
+  // values are taken as they come, but a budget must hold those of a full
+  // context.
   uint32_t max_context_tokens = 0;
   // Tokens of a prompt that go through a layer together; 0: 128, less when the
-  // budget is small. More are faster and cost activations; one pass over the
-  // weights each.
+  // budget holds no context of eight times that. More are faster and cost
+  // activations; one pass over the weights each.
   uint32_t prefill_chunk_tokens = 0;
   // Called while weights are copied; returning an error ends Open with it.
   std::function<absl::Status(const LoadProgress&)> on_load_progress;

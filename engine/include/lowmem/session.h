@@ -48,7 +48,8 @@ class LOWMEM_EXPORT Session {
   // AppendText adds what the model puts in front of a text (BOS) only when the
   // sequence is empty.
   // Errors: kInvalidArgument for an id outside the vocabulary or text that is
-  // no UTF-8; kOutOfRange when the context cannot hold it (nothing is appended
+  // no UTF-8; kOutOfRange when the context cannot hold it, kResourceExhausted
+  // when it is the budget that makes the context too short (nothing is appended
   // then).
   virtual absl::Status AppendIds(absl::Span<const int32_t> ids) = 0;
   virtual absl::Status AppendText(absl::string_view text,
@@ -58,9 +59,9 @@ class LOWMEM_EXPORT Session {
   // gets whole characters as they come; when it returns false, generation ends
   // with kInterrupted. The generated tokens become part of the sequence.
   // Errors: kInvalidArgument for an empty sequence or an option out of range,
-  // naming it; kResourceExhausted when the budget cannot hold more keys and
-  // values; what the weights' files return. The sequence keeps what was
-  // generated until then. Interruption is no error.
+  // naming it; kResourceExhausted when other sessions hold keys and
+  // values that the budget counted on; what the weights' files return. The
+  // sequence keeps what was generated until then. Interruption is no error.
   virtual absl::StatusOr<GenerateResult> Generate(
       const GenerateOptions& options,
       absl::FunctionRef<bool(absl::string_view text)> on_text) = 0;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engine::Open under a memory budget: what is refused, what is chosen, and that
 // what was promised is kept.
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -69,11 +71,8 @@ TEST(EngineBudgetTest, ModeFollowsTheBudget) {
   EXPECT_EQ(engine->mode_reason(), "the model fits the memory budget");
 }
 
-// The smallest budget that is accepted: one byte less is refused, and the
-// sequence grows until the budget ends it, keeping what was generated.
-TEST(EngineBudgetTest, ASequenceGrowsUpToTheBudget) {
-  EngineOptions options = OptionsFor("llama");
-  options.mode = Mode::kMmap;
+// The least budget that Open accepts, found by trying.
+uint64_t LeastBudget(EngineOptions options) {
   uint64_t low = 1;
   uint64_t high = uint64_t{1} << 30;
   while (low < high) {
@@ -85,27 +84,139 @@ TEST(EngineBudgetTest, ASequenceGrowsUpToTheBudget) {
       low = middle + 1;
     }
   }
-  options.ram_budget_bytes = low;
+  return low;
+}
+
+// Generates to the end of the context and returns how many tokens the sequence
+// has then.
+size_t FillContext(Engine& engine) {
+  absl::StatusOr<std::unique_ptr<Session>> session = engine.NewSession();
+  EXPECT_THAT(session, IsOk());
+  EXPECT_THAT((*session)->AppendIds({1, 2, 3}), IsOk());
+  GenerateOptions generate;
+  generate.max_new_tokens = -1;
+  generate.ignore_eos = true;
+  const absl::StatusOr<GenerateResult> result =
+      (*session)->Generate(generate, Continue);
+  EXPECT_THAT(result, IsOk());
+  if (!result.ok()) return 0;
+  EXPECT_EQ(result->stop_reason, StopReason::kContext);
+  return (*session)->ids().size();
+}
+
+TEST(EngineBudgetTest, TheContextIsTheLongestThatFitsAndCanBeFilled) {
+  for (const Mode mode : {Mode::kMmap, Mode::kCopy}) {
+    EngineOptions options = OptionsFor("llama");
+    options.mode = mode;
+    const uint64_t least = LeastBudget(options);
+    uint32_t longest = 0;
+    // A page of keys and values is 8 KiB; 16 tokens of scores are rounded up.
+    for (uint64_t budget = least; budget < least + (240 << 10);
+         budget += 9001) {
+      options.ram_budget_bytes = budget;
+      const std::unique_ptr<Engine> engine = OpenOrFail(options);
+      ASSERT_NE(engine, nullptr);
+      const uint32_t context_tokens = engine->max_context_tokens();
+      if (budget == least) {
+        EXPECT_EQ(context_tokens, 16);
+      }
+      EXPECT_EQ(engine->budget_limits_context(), context_tokens < 512);
+      EXPECT_EQ(FillContext(*engine), context_tokens);
+      longest = std::max(longest, context_tokens);
+    }
+    EXPECT_GT(longest, 200);
+    EXPECT_LT(longest, 512);
+  }
+}
+
+TEST(EngineBudgetTest, AnAmpleBudgetLimitsNothing) {
+  EngineOptions options = OptionsFor("llama");
+  options.ram_budget_bytes = uint64_t{1} << 30;
+  const std::unique_ptr<Engine> engine = OpenOrFail(options);
+  EXPECT_EQ(engine->max_context_tokens(), 512);
+  EXPECT_FALSE(engine->budget_limits_context());
+  EXPECT_FALSE(OpenOrFail(OptionsFor("llama"))->budget_limits_context());
+}
+
+TEST(EngineBudgetTest, AContextAskedForIsHeldToTheByteOrRefused) {
+  for (const Mode mode : {Mode::kMmap, Mode::kCopy}) {
+    EngineOptions options = OptionsFor("llama");
+    options.mode = mode;
+    options.max_context_tokens = 100;
+    const uint64_t least = LeastBudget(options);
+    options.ram_budget_bytes = least;
+    const std::unique_ptr<Engine> engine = OpenOrFail(options);
+    ASSERT_NE(engine, nullptr);
+    EXPECT_EQ(engine->max_context_tokens(), 100);
+    EXPECT_FALSE(engine->budget_limits_context());
+    EXPECT_EQ(FillContext(*engine), 100);
+
+    options.ram_budget_bytes = least - 1;
+    int num_progress_calls = 0;
+    options.on_load_progress = [&](const LoadProgress&) {
+      ++num_progress_calls;
+      return absl::OkStatus();
+    };
+    // The budget is 100 tokens' but for a byte: one page less fits.
+    for (const std::string& part :
+         {absl::StrCat("mode ", ModeName(mode)),
+          std::string("with a context of 100 tokens"),
+          absl::StrCat("(", least, "), allowed"),
+          absl::StrCat("(", least - 1, "), largest item: "),
+          std::string("; a context of 96 tokens fits")}) {
+      EXPECT_THAT(Engine::Open(options),
+                  Fails(absl::StatusCode::kResourceExhausted, part));
+    }
+    EXPECT_EQ(num_progress_calls, 0);
+    // What the refusal says is true.
+    options.max_context_tokens = 96;
+    EXPECT_THAT(Engine::Open(options), IsOk());
+  }
+}
+
+TEST(EngineBudgetTest, APromptBeyondWhatTheBudgetHoldsIsTheBudgetsFault) {
+  EngineOptions options = OptionsFor("llama");
+  options.mode = Mode::kMmap;
+  options.ram_budget_bytes = LeastBudget(options);
   const std::unique_ptr<Engine> engine = OpenOrFail(options);
   ASSERT_NE(engine, nullptr);
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session,
                        engine->NewSession());
-  ASSERT_THAT(session->AppendIds({1, 2, 3}), IsOk());
+  EXPECT_THAT(session->AppendIds(std::vector<int32_t>(17, 1)),
+              Fails(absl::StatusCode::kResourceExhausted,
+                    "longer than the context that fits the memory budget; "
+                    "expected at most 16 tokens, got 17"));
+  EXPECT_THAT(session->AppendIds(std::vector<int32_t>(513, 1)),
+              Fails(absl::StatusCode::kOutOfRange, "longer than the context"));
+  EXPECT_THAT(session->AppendIds(std::vector<int32_t>(16, 1)), IsOk());
+}
+
+// The plan is for one session; a second one takes what is left and fails in the
+// middle, keeping what it generated.
+TEST(EngineBudgetTest, SessionsShareTheRoomForKeysAndValues) {
+  EngineOptions options = OptionsFor("llama");
+  options.mode = Mode::kMmap;
+  options.max_context_tokens = 64;
+  options.ram_budget_bytes = LeastBudget(options);
+  const std::unique_ptr<Engine> engine = OpenOrFail(options);
+  ASSERT_NE(engine, nullptr);
   GenerateOptions generate;
   generate.max_new_tokens = -1;
   generate.ignore_eos = true;
-  std::string printed;
-  const absl::StatusOr<GenerateResult> result =
-      session->Generate(generate, [&](absl::string_view text) {
-        absl::StrAppend(&printed, text);
-        return true;
-      });
-  EXPECT_THAT(result,
+  std::unique_ptr<Session> sessions[2];
+  for (std::unique_ptr<Session>& session : sessions) {
+    ASSERT_OK_AND_ASSIGN(session, engine->NewSession());
+    ASSERT_THAT(session->AppendIds({1, 2, 3}), IsOk());
+  }
+  generate.max_new_tokens = 20;
+  ASSERT_THAT(sessions[0]->Generate(generate, Continue), IsOk());
+  generate.max_new_tokens = -1;
+  EXPECT_THAT(sessions[1]->Generate(generate, Continue),
               Fails(absl::StatusCode::kResourceExhausted, "memory budget"));
-  EXPECT_GE(session->ids().size(), 16);
-  ASSERT_THAT(session->Truncate(3), IsOk());
-  generate.max_new_tokens = 2;
-  EXPECT_THAT(session->Generate(generate, Continue), IsOk());
+  EXPECT_EQ(sessions[1]->ids().size(), 33) << "two pages, and one chosen";
+  sessions[0].reset();
+  EXPECT_THAT(sessions[1]->Generate(generate, Continue), IsOk());
+  EXPECT_EQ(sessions[1]->ids().size(), 64);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "engine/generate/memory_forecast.h"
 
 #include <limits>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
@@ -15,6 +16,7 @@ using ::lowmem::testing::IsOk;
 ModelFootprint Footprint() {
   ModelFootprint footprint;
   footprint.weight_bytes = 1000000;
+  footprint.copied_weight_bytes = 1000064;
   footprint.arena_bytes = 5000;
   footprint.sampler_bytes = 300;
   footprint.tokenizer_bytes = 2000;
@@ -28,7 +30,7 @@ ModelFootprint Footprint() {
 
 TEST(MemoryForecastTest, WeightsAreInHeapOrMapped) {
   const MemoryForecast copy = ForecastMemory(Mode::kCopy, Footprint());
-  EXPECT_EQ(copy.heap_weight_bytes, 1000000);
+  EXPECT_EQ(copy.heap_weight_bytes, 1000064);
   EXPECT_EQ(copy.mapped_weight_bytes, 0);
   const MemoryForecast mmap = ForecastMemory(Mode::kMmap, Footprint());
   EXPECT_EQ(mmap.heap_weight_bytes, 0);
@@ -36,36 +38,34 @@ TEST(MemoryForecastTest, WeightsAreInHeapOrMapped) {
 }
 
 TEST(MemoryForecastTest, KeysAndValuesComeInWholePages) {
-  const MemoryForecast forecast = ForecastMemory(Mode::kMmap, Footprint());
-  EXPECT_EQ(forecast.KvBytes(0), 0);
-  EXPECT_EQ(forecast.KvBytes(1), 160);
-  EXPECT_EQ(forecast.KvBytes(16), 160);
-  EXPECT_EQ(forecast.KvBytes(17), 320);
+  MemoryForecast forecast = ForecastMemory(Mode::kMmap, Footprint());
+  for (const auto& [context_tokens, num_bytes] :
+       {std::pair(1, 160), {16, 160}, {17, 320}, {100, 1120}}) {
+    forecast.footprint.context_tokens = context_tokens;
+    EXPECT_EQ(forecast.kv_bytes(), num_bytes) << context_tokens;
+  }
 }
 
 TEST(MemoryForecastTest, RequirementIsTheSumOfWhatMustBeHad) {
-  EXPECT_EQ(ForecastMemory(Mode::kMmap, Footprint()).min_required_bytes(),
-            5000 + 300 + 2000 + 700 + 160);
-  EXPECT_EQ(ForecastMemory(Mode::kMmap, Footprint()).full_required_bytes(),
+  EXPECT_EQ(ForecastMemory(Mode::kMmap, Footprint()).required_bytes(),
             5000 + 300 + 2000 + 700 + 1120);
-  EXPECT_EQ(ForecastMemory(Mode::kCopy, Footprint()).min_required_bytes(),
-            1000000 + 5000 + 300 + 2000 + 700 + 160);
+  EXPECT_EQ(ForecastMemory(Mode::kCopy, Footprint()).required_bytes(),
+            1000064 + 5000 + 300 + 2000 + 700 + 1120);
 }
 
 TEST(MemoryForecastTest, SumsThatOverflowFitNoBudget) {
   ModelFootprint footprint = Footprint();
   footprint.kv_page_bytes = std::numeric_limits<uint64_t>::max() - 1;
   const MemoryForecast forecast = ForecastMemory(Mode::kMmap, footprint);
-  EXPECT_EQ(forecast.min_required_bytes(),
-            std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(forecast.required_bytes(), std::numeric_limits<uint64_t>::max());
   EXPECT_THAT(CheckFits(forecast, uint64_t{1} << 62),
               Fails(absl::StatusCode::kResourceExhausted, "keys and values"));
 }
 
 TEST(MemoryForecastTest, BudgetIsMetToTheByte) {
   const MemoryForecast forecast = ForecastMemory(Mode::kMmap, Footprint());
-  EXPECT_THAT(CheckFits(forecast, 8160), IsOk());
-  EXPECT_THAT(CheckFits(forecast, 8159),
+  EXPECT_THAT(CheckFits(forecast, 9120), IsOk());
+  EXPECT_THAT(CheckFits(forecast, 9119),
               Fails(absl::StatusCode::kResourceExhausted, ""));
 }
 
@@ -73,8 +73,8 @@ TEST(MemoryForecastTest, RefusalNamesNeedAllowanceAndLargestItem) {
   const absl::Status mmap =
       CheckFits(ForecastMemory(Mode::kMmap, Footprint()), 4096);
   for (const char* part :
-       {"mode mmap", "needed 7.97 KiB (8160)", "allowed 4.00 KiB (4096)",
-        "largest item: activations 4.88 KiB"}) {
+       {"mode mmap", "context of 100 tokens", "needed 8.91 KiB (9120)",
+        "allowed 4.00 KiB (4096)", "largest item: activations 4.88 KiB"}) {
     EXPECT_THAT(mmap, Fails(absl::StatusCode::kResourceExhausted, part));
   }
   EXPECT_THAT(CheckFits(ForecastMemory(Mode::kCopy, Footprint()), 4096),

@@ -38,13 +38,24 @@ TEST(ModelSummaryTest, SaysWhatTheModelIs) {
 TEST(ModelSummaryTest, AForecastForEachMode) {
   ASSERT_OK_AND_ASSIGN(const ModelSummary summary,
                        SummarizeModel(OptionsFor("tiny/qwen2")));
-  ASSERT_EQ(summary.forecasts.size(), 2);
-  EXPECT_EQ(summary.forecasts[0].mode, Mode::kMmap);
-  EXPECT_EQ(summary.forecasts[0].mapped_weight_bytes, summary.model_bytes);
-  EXPECT_EQ(summary.forecasts[1].mode, Mode::kCopy);
-  EXPECT_EQ(summary.forecasts[1].heap_weight_bytes, summary.model_bytes);
-  EXPECT_EQ(summary.forecasts[0].footprint.kv_bytes_per_token,
-            2 * 2 * 2 * 16 * sizeof(float));
+  ASSERT_EQ(summary.modes.size(), 2);
+  const MemoryForecast& mmap = summary.modes[0].full;
+  EXPECT_EQ(mmap.mode, Mode::kMmap);
+  EXPECT_EQ(mmap.mapped_weight_bytes, summary.model_bytes);
+  EXPECT_EQ(mmap.footprint.context_tokens, summary.config.max_context_tokens);
+  EXPECT_EQ(mmap.footprint.kv_bytes_per_token, 2 * 2 * 2 * 16 * sizeof(float));
+  const MemoryForecast& copy = summary.modes[1].full;
+  EXPECT_EQ(copy.mode, Mode::kCopy);
+  // Each tensor is padded to 64 bytes, all of them to a page.
+  EXPECT_GE(copy.heap_weight_bytes, summary.model_bytes);
+  EXPECT_LT(
+      copy.heap_weight_bytes,
+      summary.model_bytes + 64 * summary.checkpoint->tensors().size() + 4096);
+  for (const ModeSummary& mode : summary.modes) {
+    ASSERT_TRUE(mode.planned.has_value());
+    EXPECT_EQ(mode.planned->required_bytes(), mode.full.required_bytes());
+    EXPECT_LT(mode.smallest.required_bytes(), mode.full.required_bytes());
+  }
 }
 
 // What Open really takes is what was forecast.
@@ -55,11 +66,10 @@ TEST(ModelSummaryTest, TheForecastIsWhatTheMeterShows) {
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Engine> engine,
                        Engine::Open(options));
   const Meter meter = engine->MemoryReport();
-  EXPECT_EQ(meter.resident_weight_bytes,
-            summary.forecasts[1].heap_weight_bytes);
-  EXPECT_LE(meter.arena_bytes, summary.forecasts[1].footprint.arena_bytes);
-  EXPECT_GT(meter.arena_bytes + 4096,
-            summary.forecasts[1].footprint.arena_bytes);
+  const MemoryForecast& copy = *summary.modes[1].planned;
+  EXPECT_EQ(meter.resident_weight_bytes, copy.footprint.weight_bytes);
+  EXPECT_LE(meter.arena_bytes, copy.footprint.arena_bytes);
+  EXPECT_GT(meter.arena_bytes + 4096, copy.footprint.arena_bytes);
 }
 
 TEST(ModelSummaryTest, TheSmallestBudgetIsExact) {
@@ -74,6 +84,19 @@ TEST(ModelSummaryTest, TheSmallestBudgetIsExact) {
                 Fails(absl::StatusCode::kResourceExhausted, "needed"))
         << path;
   }
+}
+
+TEST(ModelSummaryTest, ThePlanUnderABudgetIsWhatOpenTakes) {
+  EngineOptions options = OptionsFor("tiny/llama");
+  ASSERT_OK_AND_ASSIGN(const ModelSummary unlimited, SummarizeModel(options));
+  options.ram_budget_bytes = unlimited.modes[1].smallest.required_bytes() - 1;
+  ASSERT_OK_AND_ASSIGN(const ModelSummary summary, SummarizeModel(options));
+  EXPECT_FALSE(summary.modes[1].planned.has_value());
+  ASSERT_TRUE(summary.modes[0].planned.has_value());
+  const std::unique_ptr<Engine> engine = *Engine::Open(options);
+  EXPECT_EQ(engine->mode(), Mode::kMmap);
+  EXPECT_EQ(engine->max_context_tokens(),
+            summary.modes[0].planned->footprint.context_tokens);
 }
 
 TEST(ModelSummaryTest, AnAbsentModelIsNotFound) {
