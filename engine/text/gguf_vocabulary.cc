@@ -155,6 +155,9 @@ absl::StatusOr<GgufVocabulary> GgufVocabulary::Read(
         kGgufTokensKey, ": is missing or too long; expected at most ",
         limits::kVocabSize, " tokens"));
   }
+  if (metadata.Find(kGgufMergesKey) == nullptr) {
+    return absl::DataLossError(absl::StrCat(kGgufMergesKey, ": is missing"));
+  }
   GgufVocabulary result;
   LOWMEM_ASSIGN_OR_RETURN(result.types,
                           ReadTypes(metadata, tokens->num_elements));

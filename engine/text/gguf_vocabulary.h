@@ -42,8 +42,8 @@ struct GgufNamedToken {
 
 struct GgufVocabulary {
   // Errors: kUnimplemented for another tokenizer.ggml.model or an unknown
-  // tokenizer.ggml.pre; kDataLoss for counts that differ and ids out of range;
-  // what reading the file returns.
+  // tokenizer.ggml.pre; kDataLoss for tokens or merges that are missing,
+  // counts that differ and ids out of range; what reading the file returns.
   static absl::StatusOr<GgufVocabulary> Read(const GgufMetadata& metadata);
 
   // Calls `visit` for each token that is one (kUnused is not), by ascending id.

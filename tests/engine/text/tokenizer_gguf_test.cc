@@ -258,6 +258,14 @@ TEST(TokenizerGgufTest, DamageIsRefused) {
            .Text("tokenizer.ggml.pre", "gpt-2")
            .Build(),
        "tokenizer.ggml.tokens"},
+      {"no merges",
+       GgufBuilder()
+           .Text("tokenizer.ggml.model", "gpt2")
+           .Text("tokenizer.ggml.pre", "gpt-2")
+           .Array("tokenizer.ggml.tokens", GgufBuilder::kString, 1,
+                  RawString("a"))
+           .Build(),
+       "tokenizer.ggml.merges: is missing"},
       {"fewer types", bare(3, 2), "token_type"},
       {"more types", bare(2, 3), "token_type"},
       {"unknown type", GgufSpec{.tokens = {{"x", 7}}}.Build(), "is 7"},
