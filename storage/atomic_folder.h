@@ -17,7 +17,8 @@ namespace lowmem {
 // the name is untouched. Thread safety: one thread at a time.
 class AtomicFolder {
  public:
-  // Errors: kNotFound (the folder around it is absent); kUnavailable.
+  // Errors: kInvalidArgument for what is no name of a folder or is too long;
+  // kNotFound (the folder around it is absent); kUnavailable.
   static absl::StatusOr<std::unique_ptr<AtomicFolder>> Create(
       const std::string& path);
   virtual ~AtomicFolder() = default;

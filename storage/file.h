@@ -86,11 +86,13 @@ std::unique_ptr<ByteStream> NewFileStream(const RandomAccessFile& file,
 
 // A file that appears under its name only once it is complete: written to a
 // temporary beside it, synced, renamed. Destroyed before Commit, it leaves nothing
-// behind and what stood under the name is untouched.
+// behind and what stood under the name is untouched. A regular file of the name is
+// replaced as rename does it: the folder must be writable, the old file need not
+// be (mode 0444 does not protect it). A link stays; what it leads to is replaced.
 // Thread safety: one thread at a time.
 class AtomicFile {
  public:
-  // Errors: kUnavailable (no such folder, no permission, no space).
+  // Errors: those of ResolveOutputFile; kUnavailable (no permission, no space).
   static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(
       const std::string& path);
   virtual ~AtomicFile() = default;

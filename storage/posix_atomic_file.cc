@@ -19,6 +19,7 @@
 #include "storage/base/units.h"
 #include "storage/file.h"
 #include "storage/folder.h"
+#include "storage/output_file.h"
 #include "storage/posix_fd.h"
 #include "storage/posix_temporary_name.h"
 
@@ -137,16 +138,12 @@ class PosixAtomicFile final : public AtomicFile {
 
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
     const std::string& path) {
-  const std::string name = path.substr(path.rfind('/') + 1);
-  if (name.empty() || name == "." || name == ".." ||
-      path.find('\0') != std::string::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(PrintablePath(path), ": not the name of a file to write"));
-  }
+  LOWMEM_ASSIGN_OR_RETURN(const std::string target, ResolveOutputFile(path));
+  const std::string name = target.substr(target.rfind('/') + 1);
   UniqueFd folder(
-      open(FolderOfPath(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      open(FolderOfPath(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.is_open()) {
-    return ErrnoStatus(errno, path, "cannot open the folder");
+    return OutputErrnoStatus(errno, path, "cannot open the folder");
   }
   std::string temporary_name;
   UniqueFd file;
@@ -156,7 +153,7 @@ absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
                                O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
         return file.is_open();
       });
-  if (error != 0) return ErrnoStatus(error, path, "cannot create");
+  if (error != 0) return OutputErrnoStatus(error, path, "cannot create");
   return std::make_unique<PosixAtomicFile>(std::move(folder), std::move(file),
                                            std::move(temporary_name), name,
                                            path);

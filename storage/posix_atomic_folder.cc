@@ -26,24 +26,27 @@ void RemoveTree(const std::string& path) {
 
 class PosixAtomicFolder final : public AtomicFolder {
  public:
-  PosixAtomicFolder(UniqueFd parent, std::string parent_path,
+  PosixAtomicFolder(UniqueFd parent, UniqueFd folder, std::string parent_path,
                     std::string temporary_name, std::string name)
       : parent_(std::move(parent)),
+        folder_(std::move(folder)),
         temporary_name_(std::move(temporary_name)),
         name_(std::move(name)),
         temporary_path_(JoinPath(parent_path, temporary_name_)),
         path_(JoinPath(parent_path, name_)) {}
 
   // After a commit that replaced, the old folder has the temporary name.
-  ~PosixAtomicFolder() override { RemoveTree(temporary_path_); }
+  ~PosixAtomicFolder() override {
+    // Removing opens folders, which must work where descriptors ran out.
+    folder_ = UniqueFd();
+    parent_ = UniqueFd();
+    RemoveTree(temporary_path_);
+  }
 
   const std::string& temporary_path() const override { return temporary_path_; }
 
   absl::Status Commit(bool replace) override {
-    const UniqueFd folder(openat(parent_.get(), temporary_name_.c_str(),
-                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!folder.is_open()) return Fail("cannot open the finished folder");
-    LOWMEM_RETURN_IF_ERROR(SyncFolder(folder, path_));
+    LOWMEM_RETURN_IF_ERROR(SyncFolder(folder_, path_));
     LOWMEM_RETURN_IF_ERROR(replace ? Replace() : RenameToFreeName());
     return SyncFolder(parent_, path_);
   }
@@ -105,7 +108,8 @@ class PosixAtomicFolder final : public AtomicFolder {
     return absl::OkStatus();
   }
 
-  const UniqueFd parent_;
+  UniqueFd parent_;
+  UniqueFd folder_;  // the new one
   const std::string temporary_name_;
   const std::string name_;
   const std::string temporary_path_;
@@ -128,7 +132,13 @@ absl::StatusOr<std::unique_ptr<AtomicFolder>> AtomicFolder::Create(
   UniqueFd parent(
       open(parent_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!parent.is_open()) {
-    return ErrnoStatus(errno, path, "cannot open the folder around it");
+    return OutputErrnoStatus(errno, path, "cannot open the folder around it");
+  }
+  // The temporary's name is cut to fit, this one is not.
+  struct stat info;
+  if (fstatat(parent.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 &&
+      errno != ENOENT) {
+    return OutputErrnoStatus(errno, path, "cannot be made");
   }
   std::string temporary_name;
   const int error = CreateUnderTemporaryName(
@@ -136,7 +146,16 @@ absl::StatusOr<std::unique_ptr<AtomicFolder>> AtomicFolder::Create(
         return mkdirat(parent.get(), candidate, 0777) == 0;
       });
   if (error != 0) return ErrnoStatus(error, path, "cannot create");
-  return std::make_unique<PosixAtomicFolder>(std::move(parent), parent_path,
+  UniqueFd folder(openat(parent.get(), temporary_name.c_str(),
+                         O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.is_open()) {
+    const absl::Status failure =
+        ErrnoStatus(errno, path, "cannot open the new folder");
+    unlinkat(parent.get(), temporary_name.c_str(), AT_REMOVEDIR);
+    return failure;
+  }
+  return std::make_unique<PosixAtomicFolder>(std::move(parent),
+                                             std::move(folder), parent_path,
                                              std::move(temporary_name), name);
 }
 

@@ -32,6 +32,9 @@ std::string Reason(int error) {
       return "too many open files";
     case EISDIR:
       return "is a folder";
+    case EFBIG:
+      return "the file would be larger than the limit (ulimit -f) or the file "
+             "system allows";
     default:
       break;
   }
@@ -59,9 +62,11 @@ absl::Status ErrnoStatus(int error, absl::string_view path,
   switch (error) {
     case ENOENT:
     case ENOTDIR:
-    case ENAMETOOLONG:
       return absl::NotFoundError(
           absl::StrCat(shown, ": ", what, ": no such file or folder"));
+    case ENAMETOOLONG:
+      return absl::NotFoundError(
+          absl::StrCat(shown, ": ", what, ": the name is too long"));
     case ENOMEM:
       return absl::ResourceExhaustedError(absl::StrCat(
           shown, ": ", what, ": not enough memory or address space"));
@@ -69,6 +74,13 @@ absl::Status ErrnoStatus(int error, absl::string_view path,
       return absl::UnavailableError(
           absl::StrCat(shown, ": ", what, ": ", Reason(error)));
   }
+}
+
+absl::Status OutputErrnoStatus(int error, absl::string_view path,
+                               absl::string_view what) {
+  absl::Status status = ErrnoStatus(error, path, what);
+  if (error != ENAMETOOLONG && error != ELOOP) return status;
+  return absl::InvalidArgumentError(status.message());
 }
 
 absl::Status SyncFolder(const UniqueFd& folder, absl::string_view path) {

@@ -35,6 +35,11 @@ class UniqueFd {
 absl::Status ErrnoStatus(int error, absl::string_view path,
                          absl::string_view what);
 
+// The same for a name that is to be written: one that nothing can ever stand
+// under, being too long or a link in a circle, is kInvalidArgument.
+absl::Status OutputErrnoStatus(int error, absl::string_view path,
+                               absl::string_view what);
+
 // Makes the entries of an open folder durable. Errors: kUnavailable.
 absl::Status SyncFolder(const UniqueFd& folder, absl::string_view path);
 

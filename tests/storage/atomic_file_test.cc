@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // AtomicFile: complete under its name, or as if it had never been.
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "storage/file.h"
 #include "tests/support/safetensors_bytes.h"
@@ -26,8 +30,27 @@ using testing::ReadFileBytes;
 using testing::SmallDisk;
 using testing::TemporaryFolder;
 
+constexpr absl::StatusCode kInvalidArgument =
+    absl::StatusCode::kInvalidArgument;
 constexpr absl::StatusCode kNotFound = absl::StatusCode::kNotFound;
 constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
+
+class UnixSocket {
+ public:
+  explicit UnixSocket(const std::string& path)
+      : fd_(socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    EXPECT_EQ(
+        bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+        0);
+  }
+  ~UnixSocket() { close(fd_); }
+
+ private:
+  const int fd_;
+};
 
 TEST(AtomicFileTest, AppearsWhenCommitted) {
   const TemporaryFolder folder;
@@ -123,15 +146,89 @@ TEST(AtomicFileTest, NamesThatAreNoFilesAreRefused) {
   }
 }
 
-TEST(AtomicFileTest, FolderUnderTheNameIsKept) {
+TEST(AtomicFileTest, WhatIsNoRegularFileIsKept) {
   const TemporaryFolder folder;
-  fs::create_directory(folder / "a");
-  {
-    ASSERT_OK_AND_ASSIGN(const auto file, AtomicFile::Create(folder / "a"));
-    EXPECT_THAT(file->Commit(), Fails(kUnavailable, "cannot rename"));
+  fs::create_directory(folder / "folder");
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  const UnixSocket socket(folder / "socket");
+  fs::create_symlink("fifo", folder / "link");
+  fs::create_symlink("folder", folder / "link to folder");
+  const auto before = ListFolder(folder.path());
+  for (const char* name :
+       {"folder", "fifo", "socket", "link", "link to folder"}) {
+    EXPECT_THAT(AtomicFile::Create(folder / name),
+                Fails(kInvalidArgument, "no regular file"))
+        << name;
   }
-  EXPECT_THAT(ListFolder(folder.path()), ElementsAre("a"));
-  EXPECT_TRUE(fs::is_directory(folder / "a"));
+  EXPECT_TRUE(fs::is_fifo(folder / "fifo"));
+  EXPECT_TRUE(fs::is_socket(folder / "socket"));
+  EXPECT_EQ(ListFolder(folder.path()), before);
+}
+
+TEST(AtomicFileTest, ALinkStaysAndWhatItLeadsToIsReplaced) {
+  const TemporaryFolder folder;
+  folder.Write("there/old", "old");
+  fs::create_directory(folder / "here");
+  fs::create_symlink("../there/old", folder / "here/old");
+  fs::create_symlink("../there/new", folder / "here/new");
+  fs::create_symlink("new", folder / "here/twice");
+  fs::create_symlink(folder / "there/absolute", folder / "here/absolute");
+  const std::pair<const char*, const char*> kCases[] = {
+      {"here/old", "there/old"},
+      {"here/twice", "there/new"},
+      {"here/absolute", "there/absolute"}};
+  for (const auto& [link, target] : kCases) {
+    ASSERT_OK_AND_ASSIGN(const auto file, AtomicFile::Create(folder / link));
+    ASSERT_THAT(file->Append("text"), IsOk());
+    ASSERT_THAT(file->Commit(), IsOk());
+    EXPECT_TRUE(fs::is_symlink(folder / link));
+    EXPECT_FALSE(fs::is_symlink(folder / target));
+    EXPECT_EQ(ReadFileBytes(folder / target), "text");
+  }
+  EXPECT_THAT(ListFolder(folder / "there"),
+              ElementsAre("absolute", "new", "old"));
+}
+
+TEST(AtomicFileTest, LinksThatLeadNowhereAreRefused) {
+  const TemporaryFolder folder;
+  fs::create_symlink("no/such/file", folder / "nowhere");
+  fs::create_symlink("round", folder / "round");
+  EXPECT_THAT(AtomicFile::Create(folder / "nowhere"),
+              Fails(kNotFound, "no/such"));
+  EXPECT_THAT(AtomicFile::Create(folder / "round"),
+              Fails(kInvalidArgument, "round"));
+  EXPECT_THAT(ListFolder(folder.path()), ElementsAre("nowhere", "round"));
+}
+
+// The file behind it has no name any more: the text of the link is not it.
+TEST(AtomicFileTest, LinkOfTheKernelToADeletedFileIsRefused) {
+  const TemporaryFolder folder;
+  const int fd = open((folder / "a").c_str(), O_CREAT | O_RDWR, 0600);
+  ASSERT_GE(fd, 0);
+  fs::remove(folder / "a");
+  EXPECT_THAT(AtomicFile::Create("/proc/self/fd/" + std::to_string(fd)),
+              Fails(kInvalidArgument, "no regular file"));
+  close(fd);
+  EXPECT_THAT(ListFolder(folder.path()), IsEmpty());
+}
+
+TEST(AtomicFileTest, AFileWithoutRightsIsReplacedByItsOwner) {
+  const TemporaryFolder folder;
+  fs::permissions(folder.Write("a", "old"), fs::perms::owner_read);
+  ASSERT_OK_AND_ASSIGN(const auto file, AtomicFile::Create(folder / "a"));
+  ASSERT_THAT(file->Append("new"), IsOk());
+  ASSERT_THAT(file->Commit(), IsOk());
+  EXPECT_EQ(ReadFileBytes(folder / "a"), "new");
+}
+
+TEST(AtomicFileTest, TooLongANameIsSaidToBe) {
+  const TemporaryFolder folder;
+  const std::string name(256, 'n');
+  EXPECT_THAT(AtomicFile::Create(folder / name),
+              Fails(kInvalidArgument, "the name is too long"));
+  EXPECT_THAT(AtomicFile::Create(folder / name + "/a"),
+              Fails(kInvalidArgument, "the name is too long"));
+  EXPECT_THAT(ListFolder(folder.path()), IsEmpty());
 }
 
 TEST(AtomicFileTest, LongestNameWorks) {

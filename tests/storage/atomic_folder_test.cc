@@ -2,6 +2,10 @@
 // AtomicFolder: complete under its name, or as if it had never been.
 #include "storage/atomic_folder.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <string>
 
@@ -104,6 +108,42 @@ TEST(AtomicFolderTest, TrailingSlashesDoNotMatter) {
                        AtomicFolder::Create(outer / "out//"));
   EXPECT_THAT(folder->Commit(/*replace=*/false), IsOk());
   EXPECT_TRUE(fs::is_directory(outer / "out"));
+}
+
+TEST(AtomicFolderTest, TooLongANameIsSaidToBe) {
+  const TemporaryFolder outer;
+  const std::string name(256, 'n');
+  for (const std::string& path : {outer / name, outer / name + "/out"}) {
+    EXPECT_THAT(AtomicFolder::Create(path),
+                Fails(absl::StatusCode::kInvalidArgument, "name is too long"));
+  }
+  EXPECT_THAT(ListFolder(outer.path()), IsEmpty());
+}
+
+// However many descriptors are left, what was made is removed.
+TEST(AtomicFolderTest, NothingIsLeftWhenDescriptorsRunOut) {
+  const TemporaryFolder outer;
+  const int lowest_free = open("/", O_RDONLY);
+  ASSERT_GE(lowest_free, 0);
+  close(lowest_free);
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  int num_created = 0;
+  for (int num_left = 0; num_left < 4; ++num_left) {
+    const rlimit tight = {static_cast<rlim_t>(lowest_free + num_left),
+                          limit.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    {
+      const auto folder = AtomicFolder::Create(outer / "out");
+      if (folder.ok()) {
+        ++num_created;
+        std::ofstream((*folder)->temporary_path() + "/a") << "text";
+      }
+    }
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_THAT(ListFolder(outer.path()), IsEmpty()) << num_left;
+  }
+  EXPECT_EQ(num_created, 2);
 }
 
 TEST(AtomicFolderTest, NamesThatAreNoFoldersToMakeAreRefused) {
