@@ -24,6 +24,7 @@
 #include "storage/checkpoint.h"
 #include "storage/file.h"
 #include "storage/folder.h"
+#include "storage/model_files.h"
 
 namespace lowmem {
 namespace {
@@ -88,31 +89,68 @@ absl::Status RefuseOutput(const ConvertOptions& options,
       absl::StrCat(PrintablePath(options.out_path), ": ", what));
 }
 
+// Whether a file of the input lies in the output, by its path, through links or
+// through another mount of the same folder.
+bool TakesPlaceOfInput(const ConvertOptions& options,
+                       const Checkpoint& checkpoint) {
+  std::vector<std::string> inputs = FilesOfModel(checkpoint);
+  // What was named too: it may be a link to a blob that lies elsewhere.
+  inputs.push_back(options.in_path);
+  inputs.push_back(FolderOfPath(options.in_path));
+  std::error_code error;
+  for (const std::string& input : inputs) {
+    if (IsWithin(input, options.out_path)) return true;
+    for (fs::directory_iterator it(options.out_path, error), end;
+         !error && it != end; it.increment(error)) {
+      std::error_code unknown;  // what leads nowhere is no input
+      if (!it->is_symlink(unknown) &&
+          fs::equivalent(it->path(), input, unknown))
+        return true;
+    }
+  }
+  return false;
+}
+
 // What is asked for can be made without losing anything that was not offered.
-absl::Status CheckOutput(const ConvertOptions& options) {
-  // The folder too: the input may be a link to a blob that lies elsewhere.
-  if (IsWithin(options.in_path, options.out_path) ||
-      IsWithin(FolderOfPath(options.in_path), options.out_path)) {
+absl::Status CheckOutput(const ConvertOptions& options,
+                         const Checkpoint& checkpoint) {
+  if (TakesPlaceOfInput(options, checkpoint)) {
     return RefuseOutput(options,
                         "the output would take the place of the input; "
                         "choose another folder");
   }
   std::error_code error;
-  const fs::file_status status = fs::symlink_status(options.out_path, error);
-  if (status.type() == fs::file_type::not_found) return absl::OkStatus();
+  // "link/" would be what the link leads to.
+  const std::string trimmed =
+      options.out_path.substr(0, options.out_path.find_last_not_of('/') + 1);
+  const fs::file_status status = fs::symlink_status(trimmed, error);
+  // What cannot be looked at is for AtomicFolder to say.
+  if (!fs::exists(status)) return absl::OkStatus();
   if (!options.force) {
     return RefuseOutput(options,
                         "exists already; choose another folder, or replace "
                         "it with --force");
   }
-  const bool is_replaceable =
-      fs::is_directory(options.out_path, error) &&
-      (fs::is_empty(options.out_path, error) ||
-       fs::exists(fs::path(options.out_path) / kConfigName, error));
-  if (is_replaceable) return absl::OkStatus();
-  return RefuseOutput(options,
-                      "is not replaced, because it is no folder of a model; "
-                      "expected an empty folder or one with a config.json");
+  if (fs::is_symlink(status)) {
+    return RefuseOutput(options,
+                        "is not replaced, because it is a link; name the "
+                        "folder itself");
+  }
+  constexpr absl::string_view kNoModel =
+      "is not replaced, because it is no folder of a model; expected an empty "
+      "folder or one with a config.json and nothing foreign";
+  if (!fs::is_directory(status)) return RefuseOutput(options, kNoModel);
+  LOWMEM_ASSIGN_OR_RETURN(const std::string foreign,
+                          FirstForeignEntry(trimmed));
+  if (!foreign.empty()) {
+    return RefuseOutput(
+        options, absl::StrCat(kNoModel, ", got ", PrintablePath(foreign)));
+  }
+  if (fs::is_empty(trimmed, error) ||
+      fs::exists(fs::path(trimmed) / kConfigName, error)) {
+    return absl::OkStatus();
+  }
+  return RefuseOutput(options, kNoModel);
 }
 
 bool IsCancelled(const ConvertOptions& options) {
@@ -184,7 +222,7 @@ absl::Status ConvertCheckpoint(const ConvertOptions& options) {
   LOWMEM_RETURN_IF_ERROR(ResolveWeights(config, *checkpoint).status());
   LOWMEM_ASSIGN_OR_RETURN(const std::vector<TensorConversion> plan,
                           PlanConversion(*checkpoint, config));
-  LOWMEM_RETURN_IF_ERROR(CheckOutput(options));
+  LOWMEM_RETURN_IF_ERROR(CheckOutput(options, *checkpoint));
 
   LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFolder> out,
                           AtomicFolder::Create(options.out_path));
@@ -203,6 +241,8 @@ absl::Status ConvertCheckpoint(const ConvertOptions& options) {
                        options.progress(done_bytes, total_bytes);
                      return absl::OkStatus();
                    }));
+  // Again: what came into the old folder meanwhile was not offered.
+  LOWMEM_RETURN_IF_ERROR(CheckOutput(options, *checkpoint));
   return out->Commit(options.force);
 }
 

@@ -25,7 +25,9 @@ struct ConvertOptions {
   // The folder to make. Its parent must exist.
   std::string out_path;
   // Whether an existing `out_path` is replaced, once the new one is complete.
-  // Only a folder that is empty or holds a config.json is.
+  // Only a folder that is empty is, or one with a config.json and nothing but
+  // what a model's folder has (FirstForeignEntry); never a link, which would
+  // leave open whether it or its target is meant.
   bool force = false;
   // A larger model is split into files of at most this, named by an index; one
   // tensor is never split. The size that Hugging Face's own writer took for

@@ -53,11 +53,11 @@ TEST(ConvertOutputTest, ExistingOutputIsKeptWithoutForce) {
 TEST(ConvertOutputTest, ForceReplacesAModelAsAWhole) {
   const TemporaryFolder folder;
   folder.Write("out/config.json", "old");
-  folder.Write("out/left over", "old");
+  folder.Write("out/left-over.safetensors", "old");
   ConvertOptions options = Options(Gguf("llama-f16"), folder / "out/");
   options.force = true;
   ASSERT_THAT(ConvertCheckpoint(options), IsOk());
-  EXPECT_FALSE(fs::exists(folder / "out/left over"));
+  EXPECT_FALSE(fs::exists(folder / "out/left-over.safetensors"));
   EXPECT_THAT(Checkpoint::Open(folder / "out"), IsOk());
   EXPECT_THAT(ListFolder(folder.path()), ElementsAre("out"));
 }
@@ -73,6 +73,92 @@ TEST(ConvertOutputTest, ForceDoesNotReplaceWhatIsNoModel) {
                 Fails(absl::StatusCode::kInvalidArgument, "is not replaced"));
   }
   EXPECT_THAT(ListFolder(folder.path()), ElementsAre("file", "home"));
+}
+
+TEST(ConvertOutputTest, ForceKeepsAFolderWithSomethingForeign) {
+  const TemporaryFolder folder;
+  folder.Write("project/config.json", "{}");
+  folder.Write("project/src/main.cc", "text");
+  folder.Write("notes/README.md", "dear");  // a model's name, but no model
+  fs::create_directory(folder / "model");
+  folder.Write("model/config.json", "{}");
+  fs::create_symlink("model", folder / "link");
+  fs::create_symlink("nowhere", folder / "dangling");
+  const std::pair<const char*, const char*> kCases[] = {
+      {"project", "got src"},
+      {"notes", "no folder of a model"},
+      {"link", "it is a link"},
+      {"link/", "it is a link"},
+      {"dangling", "it is a link"}};
+  const auto before = ListFolder(folder.path());
+  for (const auto& [out, message] : kCases) {
+    ConvertOptions options = Options(Gguf("llama-f16"), folder / out);
+    options.force = true;
+    EXPECT_THAT(ConvertCheckpoint(options),
+                Fails(absl::StatusCode::kInvalidArgument, message))
+        << out;
+  }
+  EXPECT_EQ(ListFolder(folder.path()), before);
+  EXPECT_EQ(ReadFileBytes(folder / "project/src/main.cc"), "text");
+  EXPECT_EQ(ReadFileBytes(folder / "model/config.json"), "{}");
+}
+
+TEST(ConvertOutputTest, WhatComesMeanwhileIsKept) {
+  const TemporaryFolder folder;
+  folder.Write("out/config.json", "old");
+  ConvertOptions options = Options(Gguf("llama-f16"), folder / "out");
+  options.force = true;
+  options.progress = [&](uint64_t, uint64_t) {
+    folder.Write("out/letter.txt", "dear");
+  };
+  EXPECT_THAT(ConvertCheckpoint(options),
+              Fails(absl::StatusCode::kInvalidArgument, "got letter.txt"));
+  EXPECT_EQ(ReadFileBytes(folder / "out/letter.txt"), "dear");
+  EXPECT_THAT(ListFolder(folder.path()), ElementsAre("out"));
+}
+
+TEST(ConvertOutputTest, ForceReplacesWhatItMadeItself) {
+  const TemporaryFolder folder;
+  ConvertOptions options = Options(Tiny("qwen2_sharded"), folder / "out");
+  options.force = true;
+  options.max_shard_bytes = 100'000;
+  ASSERT_THAT(ConvertCheckpoint(options), IsOk());
+  EXPECT_THAT(ConvertCheckpoint(options), IsOk());
+}
+
+// The input's files are links into the output, one of them or all.
+TEST(ConvertOutputTest, OutputThatHoldsTheInputsFilesIsRefused) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "original");
+  fs::create_directory(folder / "all");
+  fs::create_directory(folder / "hard");
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json",
+                           "tokenizer_config.json"}) {
+    const std::string file = folder / "original/" + name;
+    fs::copy_file(Tiny("llama") + "/" + name, file);
+    fs::create_symlink(file, folder / "all/" + name);
+    fs::create_hard_link(file, folder / "hard/" + name);
+  }
+  fs::copy(Tiny("llama"), folder / "one");
+  fs::remove(folder / "one/tokenizer.json");
+  fs::create_symlink("../original/tokenizer.json",
+                     folder / "one/tokenizer.json");
+  for (const char* in : {"all", "all/model.safetensors", "one", "hard"}) {
+    ConvertOptions options = Options(folder / in, folder / "original");
+    options.force = true;
+    EXPECT_THAT(ConvertCheckpoint(options),
+                Fails(absl::StatusCode::kInvalidArgument, "place of the input"))
+        << in;
+  }
+  EXPECT_THAT(Checkpoint::Open(folder / "original"), IsOk());
+}
+
+TEST(ConvertOutputTest, TooLongANameIsSaidToBe) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(ConvertCheckpoint(
+                  Options(Gguf("llama-f16"), folder / std::string(300, 'n'))),
+              Fails(absl::StatusCode::kInvalidArgument, "name is too long"));
+  EXPECT_THAT(ListFolder(folder.path()), IsEmpty());
 }
 
 TEST(ConvertOutputTest, OutputInPlaceOfTheInputIsRefused) {
