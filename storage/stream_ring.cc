@@ -72,7 +72,20 @@ void StreamRing::ReadAhead() {
     read_piece_idx_ = 0;
     ++read_range_idx_;
     if (order_ == Order::kCyclic) read_range_idx_ %= ranges_.size();
+    SkipWhatIsLeftOut();
   }
+}
+
+void StreamRing::LeaveOut(size_t from_idx, size_t to_idx) {
+  left_out_from_idx_ = from_idx;
+  left_out_to_idx_ = to_idx;
+  SkipWhatIsLeftOut();
+}
+
+void StreamRing::SkipWhatIsLeftOut() {
+  if (read_range_idx_ != left_out_from_idx_ || read_piece_idx_ != 0) return;
+  read_range_idx_ = left_out_to_idx_;
+  left_out_from_idx_ = left_out_to_idx_;
 }
 
 absl::Status StreamRing::Await(uint64_t buffer_idx) {

@@ -63,6 +63,12 @@ class StreamRing {
   // Starts as many reads as there are free buffers. Never waits.
   void ReadAhead();
 
+  // The next time that reading comes to range `from_idx` it goes on with
+  // `to_idx`: what lies between is not used in this pass. Replaces what was
+  // said before; nothing is left out when the two are equal. REQUIRES: both are
+  // ranges.
+  void LeaveOut(size_t from_idx, size_t to_idx);
+
   // Whether `row` is what follows the rows taken last.
   bool IsNext(size_t range_idx, uint64_t row) const {
     return has_next_ && next_range_idx_ == range_idx && next_row_ == row;
@@ -89,6 +95,7 @@ class StreamRing {
   };
 
   uint64_t NumPieces(size_t range_idx) const;
+  void SkipWhatIsLeftOut();
   uint8_t* BufferStart(uint64_t buffer_idx);
   bool IsFilledWith(uint64_t nth, size_t range_idx, uint64_t piece_idx) const;
   absl::Status Await(uint64_t buffer_idx);
@@ -113,6 +120,8 @@ class StreamRing {
   // What is read next; range_idx is ranges_.size() at the end of Order::kOnce.
   size_t read_range_idx_ = 0;
   uint64_t read_piece_idx_ = 0;
+  size_t left_out_from_idx_ = 0;
+  size_t left_out_to_idx_ = 0;  // equal: nothing is left out
   uint64_t started_bytes_ = 0;
 
   // What is taken next. Its first byte is in the first filled buffer, or

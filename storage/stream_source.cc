@@ -108,6 +108,7 @@ class RingStreamSource final : public StreamSource {
     for (uint32_t i = 0; i < ranges.size(); ++i) {
       places_[ranges[i].tensor].range_idx = i;
     }
+    FindFirstRanges(plan, ranges.size());
     ring_.emplace(std::move(ranges), shape_, StreamRing::Order::kCyclic,
                   *queue_, ring_memory);
     ring_->ReadAhead();
@@ -139,8 +140,20 @@ class RingStreamSource final : public StreamSource {
   }
 
   // Reading is ahead already; this is when to look whether the files are the
-  // same.
-  void Prefetch(const WeightStep&) override { check_is_due_ = true; }
+  // same, and when to see that a pass leaves out a step, such as the head.
+  void Prefetch(const WeightStep& step) override {
+    check_is_due_ = true;
+    if (step.tensors.empty()) return;
+    const uint32_t step_idx = places_[step.tensors[0]].step_idx;
+    // Said twice: at the end of one pass and the beginning of the next.
+    if (step_idx == kNone || step_idx == announced_step_idx_) return;
+    const size_t usual_step_idx =
+        (announced_step_idx_ + 1) % first_range_idx_of_step_.size();
+    announced_step_idx_ = step_idx;
+    if (ring_->ranges().empty()) return;
+    ring_->LeaveOut(first_range_idx_of_step_[usual_step_idx],
+                    first_range_idx_of_step_[step_idx]);
+  }
   void Finish(const WeightStep&) override {}
 
   uint64_t resident_weight_bytes() const override {
@@ -159,6 +172,7 @@ class RingStreamSource final : public StreamSource {
 
   struct Place {
     bool is_planned = false;
+    uint32_t step_idx = kNone;   // kNone for what is looked up
     uint32_t range_idx = kNone;  // of the ring
     uint64_t resident_rows = 0;
     uint64_t block_ofs = 0;
@@ -174,10 +188,11 @@ class RingStreamSource final : public StreamSource {
   }
 
   absl::Status CheckWholePlan(const ResidencyPlan& plan) {
-    for (const auto& step : plan.steps) {
-      for (const TensorPlacement& tensor : step) {
+    for (uint32_t i = 0; i < plan.steps.size(); ++i) {
+      for (const TensorPlacement& tensor : plan.steps[i]) {
         LOWMEM_RETURN_IF_ERROR(CheckPlan(checkpoint_, tensor));
         places_[tensor.tensor].is_planned = true;
+        places_[tensor.tensor].step_idx = i;
       }
     }
     for (const TensorPlacement& tensor : plan.looked_up) {
@@ -185,6 +200,20 @@ class RingStreamSource final : public StreamSource {
       places_[tensor.tensor].is_planned = true;
     }
     return absl::OkStatus();
+  }
+
+  void FindFirstRanges(const ResidencyPlan& plan, size_t num_ranges) {
+    size_t range_idx = 0;
+    for (const auto& step : plan.steps) {
+      first_range_idx_of_step_.push_back(range_idx);
+      for (const TensorPlacement& tensor : step) {
+        range_idx += places_[tensor.tensor].range_idx != kNone;
+      }
+    }
+    // After the last range comes the first.
+    for (size_t& idx : first_range_idx_of_step_) {
+      if (idx == num_ranges) idx = 0;
+    }
   }
 
   absl::Status LoadResident(std::vector<StreamRange> ranges,
@@ -260,9 +289,11 @@ class RingStreamSource final : public StreamSource {
 
   const Checkpoint& checkpoint_;
   const StreamRingShape shape_;
-  std::vector<Place> places_;  // by TensorId
-  AlignedBuffer block_;        // resident rows
-  AlignedBuffer buffers_;      // of the ring, then of the row that is looked up
+  std::vector<Place> places_;                    // by TensorId
+  std::vector<size_t> first_range_idx_of_step_;  // streamed in it, or after it
+  uint32_t announced_step_idx_ = 0;
+  AlignedBuffer block_;    // resident rows
+  AlignedBuffer buffers_;  // of the ring, then of the row that is looked up
   uint8_t* lookup_row_ = nullptr;
   uint64_t resident_weight_bytes_ = 0;
   uint64_t looked_up_bytes_ = 0;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -131,6 +132,39 @@ TEST_P(StreamSourceTest, PassesMayEndAnywhereAndLeaveOutTheHead) {
     ASSERT_THAT(TakeStep(model, *source, model.steps().back()), IsOk());
   }
   ASSERT_THAT(TakePass(model, *source), IsOk());
+}
+
+TEST_P(StreamSourceTest, AHeadThatIsNotUsedIsNotRead) {
+  const StreamedModel model;
+  const std::vector<WeightStep>& steps = model.steps();
+  for (const double share : {0.0, 0.6}) {
+    const ResidencyPlan plan = model.PlanFor(share);
+    uint64_t layer_bytes = 0;
+    for (const StreamRange& range : StreamedRanges(model.checkpoint(), plan)) {
+      if (range.tensor == model.Find("head")) continue;
+      layer_bytes += (range.num_bytes + 4095) / 4096 * 4096;
+    }
+    OPEN_OR_SKIP(source, model, share);
+    // As the transformer calls for a chunk of the prompt.
+    const auto take_layers = [&] {
+      source->Prefetch(steps[0]);
+      for (size_t i = 0; i < 2; ++i) {
+        source->Prefetch(i == 0 ? steps[1] : steps[0]);
+        for (const TensorId tensor : steps[i].tensors) {
+          ASSERT_THAT(TakeRows(model, *source, tensor, 0,
+                               model.checkpoint().tensors()[tensor].num_rows()),
+                      IsOk());
+        }
+      }
+    };
+    take_layers();
+    const uint64_t before = source->streamed_bytes();
+    for (int i = 0; i < 4; ++i) take_layers();
+    EXPECT_EQ(source->streamed_bytes() - before, 4 * layer_bytes);
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_THAT(TakePass(model, *source), IsOk());
+    }
+  }
 }
 
 TEST_P(StreamSourceTest, LookingUpRowsLeavesTheReadAheadAlone) {
