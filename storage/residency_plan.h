@@ -17,17 +17,18 @@
 
 namespace lowmem {
 
-// One use of a tensor in a pass.
+// One use of a tensor, or of a band of its rows, in a pass.
 struct TensorUse {
   TensorId tensor = 0;
   uint64_t num_rows = 0;
   uint64_t row_bytes = 0;
   // False for what is too small to be worth a read of its own: norms, biases.
   bool may_stream = false;
+  uint64_t row_begin = 0;  // in the tensor, of the num_rows
 };
 
 struct ResidencyRequest {
-  // In order of use; no tensor twice.
+  // In order of use; no band twice.
   std::vector<std::vector<TensorUse>> steps;
   // Of which single rows are used, any of them: an embedding that is not the
   // head too. They get what is left over once nothing streams.
@@ -38,14 +39,14 @@ struct ResidencyRequest {
   uint64_t ring_bytes = 0;
 };
 
-// Rows [0, resident_rows) stay, the others are read when they are used. Leading
-// rows, because in an embedding that is the head too they are the frequent
-// tokens.
+// Of the rows of a use the first resident_rows stay, the others are read when
+// they are used.
 struct TensorPlacement {
   TensorId tensor = 0;
   uint64_t num_rows = 0;
   uint64_t row_bytes = 0;
   uint64_t resident_rows = 0;
+  uint64_t row_begin = 0;  // in the tensor, of the num_rows
 
   uint64_t resident_bytes() const { return resident_rows * row_bytes; }
   uint64_t streamed_rows() const { return num_rows - resident_rows; }
@@ -72,7 +73,7 @@ struct ResidencyPlan {
 // to two blocks of the disk at its ends. What is available is used to within a
 // row and the alignment.
 // Errors: kResourceExhausted when what may not stream does not fit beside the
-// ring, naming both; kInvalidArgument when a tensor comes twice; kOutOfRange
+// ring, naming both; kInvalidArgument when a band comes twice; kOutOfRange
 // when sizes do not fit 63 bits.
 absl::StatusOr<ResidencyPlan> PlanResidency(const ResidencyRequest& request);
 

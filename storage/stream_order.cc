@@ -20,6 +20,23 @@ TensorUse UseOf(const Checkpoint& checkpoint, TensorId tensor) {
   return use;
 }
 
+// Cuts a use into equal bands of at most `band_bytes`, or of a row.
+void AddBands(const TensorUse& use, uint64_t band_bytes,
+              std::vector<TensorUse>& uses) {
+  const uint64_t rows_per_band =
+      std::max<uint64_t>(1, band_bytes / std::max<uint64_t>(1, use.row_bytes));
+  const uint64_t num_bands = use.may_stream && use.num_rows > rows_per_band
+                                 ? (use.num_rows - 1) / rows_per_band + 1
+                                 : 1;
+  uint64_t row = 0;
+  for (uint64_t i = 0; i < num_bands; ++i) {
+    TensorUse& band = uses.emplace_back(use);
+    band.row_begin = row;
+    band.num_rows = (use.num_rows - row) / (num_bands - i);
+    row += band.num_rows;
+  }
+}
+
 // Calls visit(tensor) for those of all steps and those that are looked up.
 template <typename Plan, typename Visit>
 void ForEachTensor(const Plan& plan, Visit visit) {
@@ -62,8 +79,9 @@ std::vector<StreamRange> StreamedRanges(const Checkpoint& checkpoint,
     for (const TensorPlacement& tensor : step) {
       if (tensor.streamed_bytes() == 0) continue;
       ranges.push_back(RangeOfRows(checkpoint.tensors()[tensor.tensor],
-                                   tensor.tensor, tensor.resident_rows,
-                                   tensor.num_rows));
+                                   tensor.tensor,
+                                   tensor.row_begin + tensor.resident_rows,
+                                   tensor.row_begin + tensor.num_rows));
     }
   }
   return ranges;
@@ -75,7 +93,8 @@ std::vector<StreamRange> ResidentRanges(const Checkpoint& checkpoint,
   ForEachTensor(plan, [&](const TensorPlacement& tensor) {
     if (tensor.resident_bytes() == 0) return;
     ranges.push_back(RangeOfRows(checkpoint.tensors()[tensor.tensor],
-                                 tensor.tensor, 0, tensor.resident_rows));
+                                 tensor.tensor, tensor.row_begin,
+                                 tensor.row_begin + tensor.resident_rows));
   });
   std::sort(ranges.begin(), ranges.end(),
             [](const StreamRange& a, const StreamRange& b) {
@@ -87,13 +106,14 @@ std::vector<StreamRange> ResidentRanges(const Checkpoint& checkpoint,
 
 ResidencyRequest DescribeSteps(const Checkpoint& checkpoint,
                                absl::Span<const WeightStep> steps,
-                               absl::Span<const TensorId> looked_up) {
+                               absl::Span<const TensorId> looked_up,
+                               uint64_t band_bytes) {
   ResidencyRequest request;
   absl::flat_hash_set<TensorId> seen;
   for (const WeightStep& step : steps) {
     auto& uses = request.steps.emplace_back();
     for (const TensorId tensor : step.tensors) {
-      uses.push_back(UseOf(checkpoint, tensor));
+      AddBands(UseOf(checkpoint, tensor), band_bytes, uses);
       seen.insert(tensor);
     }
   }

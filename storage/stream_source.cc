@@ -64,7 +64,7 @@ absl::Status CheckPlan(const Checkpoint& checkpoint,
   bool fits = tensor.tensor < checkpoint.tensors().size();
   if (fits) {
     const TensorInfo& info = checkpoint.tensors()[tensor.tensor];
-    fits = tensor.num_rows == info.num_rows() &&
+    fits = RangeFits(tensor.row_begin, tensor.num_rows, info.num_rows()) &&
            tensor.resident_rows <= tensor.num_rows &&
            (tensor.num_rows == 0 || tensor.row_bytes == info.row_bytes());
   }
@@ -83,7 +83,7 @@ class RingStreamSource final : public StreamSource {
 
   absl::Status Open(ReadQueueFactory new_queue, const ResidencyPlan& plan,
                     MemoryAccount& account, ProgressRef progress) {
-    LOWMEM_RETURN_IF_ERROR(CheckWholePlan(plan));
+    LOWMEM_RETURN_IF_ERROR(PlaceTensors(plan));
     const uint64_t max_row_bytes = MaxRowBytes(plan);
     LOWMEM_RETURN_IF_ERROR(CheckRing(shape_, max_row_bytes));
     LOWMEM_ASSIGN_OR_RETURN(block_,
@@ -105,10 +105,7 @@ class RingStreamSource final : public StreamSource {
     LOWMEM_RETURN_IF_ERROR(CheckUnchanged());
 
     std::vector<StreamRange> ranges = StreamedRanges(checkpoint_, plan);
-    for (uint32_t i = 0; i < ranges.size(); ++i) {
-      places_[ranges[i].tensor].range_idx = i;
-    }
-    FindFirstRanges(plan, ranges.size());
+    PlaceRanges(plan, ranges);
     ring_.emplace(std::move(ranges), shape_, StreamRing::Order::kCyclic,
                   *queue_, ring_memory);
     ring_->ReadAhead();
@@ -117,25 +114,26 @@ class RingStreamSource final : public StreamSource {
 
   absl::StatusOr<WeightLease> Acquire(TensorId tensor, uint64_t row_begin,
                                       uint64_t max_rows) override {
-    const Place& place = places_[tensor];
-    if (row_begin < place.resident_rows) {
-      return WeightLease(
-          this, kResidentLease,
-          block_.data() + place.block_ofs +
-              row_begin * checkpoint_.tensors()[tensor].row_bytes(),
-          row_begin, std::min(max_rows, place.resident_rows - row_begin));
+    const Band* const band = FindBand(tensor, row_begin);
+    if (band == nullptr) {
+      return absl::InternalError(absl::StrCat(
+          "tensor ", Printable(checkpoint_.tensors()[tensor].name), ": row ",
+          row_begin, " is used but not in the residency plan"));
     }
-    if (!place.is_planned) {
-      return absl::InternalError(
-          absl::StrCat("tensor ", Printable(checkpoint_.tensors()[tensor].name),
-                       ": used but not in the residency plan"));
+    if (row_begin < band->resident_end) {
+      return WeightLease(this, kResidentLease,
+                         block_.data() + band->block_ofs +
+                             (row_begin - band->row_begin) *
+                                 checkpoint_.tensors()[tensor].row_bytes(),
+                         row_begin,
+                         std::min(max_rows, band->resident_end - row_begin));
     }
     if (check_is_due_) LOWMEM_RETURN_IF_ERROR(CheckUnchanged());
     check_is_due_ = false;
     const bool is_streamed =
-        place.range_idx != kNone &&
-        (max_rows > 1 || ring_->IsNext(place.range_idx, row_begin));
-    return is_streamed ? AcquireStreamed(place.range_idx, row_begin, max_rows)
+        band->range_idx != kNone &&
+        (max_rows > 1 || ring_->IsNext(band->range_idx, row_begin));
+    return is_streamed ? AcquireStreamed(band->range_idx, row_begin, max_rows)
                        : LookUp(tensor, row_begin);
   }
 
@@ -170,12 +168,16 @@ class RingStreamSource final : public StreamSource {
  private:
   enum LeaseKind : uint64_t { kResidentLease, kStreamedLease, kLookupLease };
 
+  struct Band {
+    uint64_t row_begin = 0;
+    uint64_t row_end = 0;
+    uint64_t resident_end = 0;   // rows before it are in the block
+    uint64_t block_ofs = 0;      // of row_begin
+    uint32_t range_idx = kNone;  // of the other rows, in the ring
+  };
   struct Place {
-    bool is_planned = false;
-    uint32_t step_idx = kNone;   // kNone for what is looked up
-    uint32_t range_idx = kNone;  // of the ring
-    uint64_t resident_rows = 0;
-    uint64_t block_ofs = 0;
+    uint32_t step_idx = kNone;  // kNone for what is looked up
+    std::vector<Band> bands;    // in order of rows
   };
 
   void Release(uint64_t token) override {
@@ -187,32 +189,62 @@ class RingStreamSource final : public StreamSource {
     }
   }
 
-  absl::Status CheckWholePlan(const ResidencyPlan& plan) {
+  // nullptr for rows that the plan does not have.
+  Band* FindBand(TensorId tensor, uint64_t row) {
+    std::vector<Band>& bands = places_[tensor].bands;
+    const auto after = std::upper_bound(
+        bands.begin(), bands.end(), row,
+        [](uint64_t r, const Band& band) { return r < band.row_begin; });
+    if (after == bands.begin()) return nullptr;
+    Band& band = *(after - 1);
+    return row < band.row_end ? &band : nullptr;
+  }
+
+  absl::Status PlaceTensors(const ResidencyPlan& plan) {
+    const auto place = [&](const TensorPlacement& tensor, uint32_t step_idx) {
+      absl::Status status = CheckPlan(checkpoint_, tensor);
+      if (!status.ok()) return status;
+      Place& of_tensor = places_[tensor.tensor];
+      of_tensor.step_idx = step_idx;
+      Band& band = of_tensor.bands.emplace_back();
+      band.row_begin = tensor.row_begin;
+      band.row_end = tensor.row_begin + tensor.num_rows;
+      band.resident_end = tensor.row_begin + tensor.resident_rows;
+      return status;
+    };
     for (uint32_t i = 0; i < plan.steps.size(); ++i) {
       for (const TensorPlacement& tensor : plan.steps[i]) {
-        LOWMEM_RETURN_IF_ERROR(CheckPlan(checkpoint_, tensor));
-        places_[tensor.tensor].is_planned = true;
-        places_[tensor.tensor].step_idx = i;
+        LOWMEM_RETURN_IF_ERROR(place(tensor, i));
       }
     }
     for (const TensorPlacement& tensor : plan.looked_up) {
-      LOWMEM_RETURN_IF_ERROR(CheckPlan(checkpoint_, tensor));
-      places_[tensor.tensor].is_planned = true;
+      LOWMEM_RETURN_IF_ERROR(place(tensor, kNone));
+    }
+    for (Place& of_tensor : places_) {
+      std::sort(of_tensor.bands.begin(), of_tensor.bands.end(),
+                [](const Band& a, const Band& b) {
+                  return a.row_begin < b.row_begin;
+                });
     }
     return absl::OkStatus();
   }
 
-  void FindFirstRanges(const ResidencyPlan& plan, size_t num_ranges) {
+  void PlaceRanges(const ResidencyPlan& plan,
+                   const std::vector<StreamRange>& ranges) {
+    for (uint32_t i = 0; i < ranges.size(); ++i) {
+      Band* const band = FindBand(ranges[i].tensor, ranges[i].row_begin);
+      if (band != nullptr) band->range_idx = i;
+    }
     size_t range_idx = 0;
     for (const auto& step : plan.steps) {
       first_range_idx_of_step_.push_back(range_idx);
       for (const TensorPlacement& tensor : step) {
-        range_idx += places_[tensor.tensor].range_idx != kNone;
+        range_idx += tensor.streamed_bytes() > 0;
       }
     }
     // After the last range comes the first.
     for (size_t& idx : first_range_idx_of_step_) {
-      if (idx == num_ranges) idx = 0;
+      if (idx == ranges.size()) idx = 0;
     }
   }
 
@@ -225,22 +257,24 @@ class RingStreamSource final : public StreamSource {
     uint64_t block_ofs = 0;
     for (size_t i = 0; i < ring.ranges().size(); ++i) {
       const StreamRange& range = ring.ranges()[i];
-      for (uint64_t row = 0; row < range.row_end;) {
+      Band* const band = FindBand(range.tensor, range.row_begin);
+      if (band != nullptr) band->block_ofs = block_ofs;
+      uint8_t* to = block_.data() + block_ofs;
+      for (uint64_t row = range.row_begin; row < range.row_end;) {
         LOWMEM_ASSIGN_OR_RETURN(const StreamedRows rows,
                                 ring.Take(i, row, range.row_end - row));
         const uint64_t num_bytes = rows.num_rows * range.row_bytes;
-        std::memcpy(block_.data() + block_ofs + row * range.row_bytes,
-                    rows.data, num_bytes);
+        std::memcpy(to, rows.data, num_bytes);
         ring.GiveBack();
+        to += num_bytes;
         row += rows.num_rows;
         resident_weight_bytes_ += num_bytes;
         LOWMEM_RETURN_IF_ERROR(progress(resident_weight_bytes_, total_bytes));
       }
-      places_[range.tensor].resident_rows = range.row_end;
-      places_[range.tensor].block_ofs = block_ofs;
-      block_ofs += CheckedRoundUp(range.row_end * range.row_bytes,
-                                  ResidencyPlan::kAlignmentBytes)
-                       .value_or(0);
+      block_ofs +=
+          CheckedRoundUp((range.row_end - range.row_begin) * range.row_bytes,
+                         ResidencyPlan::kAlignmentBytes)
+              .value_or(0);
     }
     return absl::OkStatus();
   }

@@ -108,7 +108,7 @@ TEST(NewStreamSourceTest, RefusesWhatCannotWork) {
                 Fails(absl::StatusCode::kInvalidArgument, c.message));
   }
   ResidencyPlan other = plan;
-  other.steps[0][1].num_rows += 1;
+  other.steps[0][1].num_rows += 1000;
   EXPECT_THAT(
       NewStreamSource(model.checkpoint(), other, {}, account, NoProgress),
       Fails(absl::StatusCode::kInvalidArgument, "another checkpoint"));

@@ -24,6 +24,9 @@ namespace lowmem::testing {
 inline constexpr StreamRingShape kSmallRing = {.num_buffers = 5,
                                                .buffer_bytes = 3 * 4096};
 
+// Cuts the largest matrices, "long" into bands of two rows or one.
+inline constexpr uint64_t kBand = 100'000;
+
 inline absl::Status NoProgress(uint64_t, uint64_t) { return absl::OkStatus(); }
 
 struct NamedShape {
@@ -94,10 +97,10 @@ class StreamedModel {
   ResidencyPlan PlanFor(double share,
                         const StreamRingShape& ring = kSmallRing) const {
     ResidencyRequest request =
-        DescribeSteps(*checkpoint_, steps_, {Find("embedding")});
+        DescribeSteps(*checkpoint_, steps_, {Find("embedding")}, kBand);
     request.ring_bytes = StreamBufferBytes(ring, MaxRowBytes(request));
-    const uint64_t smallest =
-        request.ring_bytes + 2 * 577 + 64 * checkpoint_->tensors().size();
+    uint64_t smallest = request.ring_bytes + 2 * 577 + 64;
+    for (const auto& step : request.steps) smallest += 64 * step.size();
     request.available_bytes =
         smallest +
         static_cast<uint64_t>(share * checkpoint_->total_tensor_bytes());
