@@ -214,13 +214,13 @@ TEST(ResidencyPlanTest, PiecesAreFewAndLargeWhenLittleStreams) {
   const uint64_t streamable = StreamableBytes(SmallDecoder(0));
   ASSERT_OK_AND_ASSIGN(
       const ResidencyPlan plan,
-      PlanResidency(SmallDecoder(SmallestAvailable() + streamable * 95 / 100)));
+      PlanResidency(SmallDecoder(SmallestAvailable() + streamable * 80 / 100)));
   for (const auto& step : plan.steps) {
     int num_pieces = 0;
     for (const TensorPlacement& tensor : step) {
       num_pieces += tensor.streamed_rows() > 0;
     }
-    // A twentieth of 7.1 MB makes no two pieces of 256 KiB.
+    // A fifth of 7.1 MB makes no two pieces of 1 MiB.
     EXPECT_EQ(num_pieces, 1);
   }
 }
