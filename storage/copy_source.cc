@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // WeightSource over one block of heap that holds the tensors in the file's
-// dtype: charged as a whole before the first byte is read, filled with pread,
-// and the page cache that reading leaves is given back behind it, since a
-// container would count the model twice.
+// dtype: charged as a whole before the first byte is read, filled with pread.
 
 #include <algorithm>
 #include <limits>
@@ -36,8 +34,9 @@ using ProgressRef =
 
 class CopySource final : public WeightSource {
  public:
-  explicit CopySource(const Checkpoint& checkpoint)
+  CopySource(const Checkpoint& checkpoint, const CopySourceOptions& options)
       : checkpoint_(checkpoint),
+        options_(options),
         block_ofs_(checkpoint.tensors().size(), kNotLoaded) {}
 
   absl::Status Load(absl::Span<const TensorId> tensors, MemoryAccount& account,
@@ -112,9 +111,12 @@ class CopySource final : public WeightSource {
       uint8_t* const to = block_.data() + block_ofs_[tensors[i]];
       for (uint64_t ofs = 0; ofs < info.size_bytes;) {
         const uint64_t count = std::min(kReadBytes, info.size_bytes - ofs);
+        // The kernel's own read-ahead is 128 KiB; this keeps the disk busy
+        // while the piece before is copied.
+        file.Prefetch(info.file_ofs + ofs, count + kReadBytes);
         LOWMEM_RETURN_IF_ERROR(
             file.Read(info.file_ofs + ofs, {to + ofs, count}));
-        file.DropCache(info.file_ofs + ofs, count);
+        if (options_.drop_behind) file.DropCache(info.file_ofs + ofs, count);
         ofs += count;
         done_bytes += count;
         LOWMEM_RETURN_IF_ERROR(progress(done_bytes, weight_bytes_));
@@ -126,12 +128,13 @@ class CopySource final : public WeightSource {
       // Old and new bytes of a file that was written meanwhile would mix.
       LOWMEM_RETURN_IF_ERROR(file.CheckUnchanged());
       // Pages that two reads share, and what the kernel read ahead.
-      file.DropCache(0, file.size_bytes());
+      if (options_.drop_behind) file.DropCache(0, file.size_bytes());
     }
     return absl::OkStatus();
   }
 
   const Checkpoint& checkpoint_;
+  const CopySourceOptions options_;
   AlignedBuffer block_;
   std::vector<uint64_t> block_ofs_;  // by TensorId
   uint64_t weight_bytes_ = 0;
@@ -141,8 +144,9 @@ class CopySource final : public WeightSource {
 
 absl::StatusOr<std::unique_ptr<WeightSource>> NewCopySource(
     const Checkpoint& checkpoint, absl::Span<const TensorId> tensors,
-    MemoryAccount& account, ProgressRef progress) {
-  auto source = std::make_unique<CopySource>(checkpoint);
+    const CopySourceOptions& options, MemoryAccount& account,
+    ProgressRef progress) {
+  auto source = std::make_unique<CopySource>(checkpoint, options);
   LOWMEM_RETURN_IF_ERROR(source->Load(tensors, account, progress));
   return source;
 }

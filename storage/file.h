@@ -52,6 +52,13 @@ class RandomAccessFile {
   // Errors: kUnavailable; kResourceExhausted when address space is short.
   virtual absl::StatusOr<std::unique_ptr<FileMapping>> Map() const = 0;
 
+  // Tells the kernel that the range is read soon: it begins to fetch it and returns.
+  // A hint.
+  virtual void Prefetch(uint64_t offset, uint64_t length) const {
+    static_cast<void>(offset);
+    static_cast<void>(length);
+  }
+
   // Tells the kernel to forget cached pages of the range. A hint.
   virtual void DropCache(uint64_t offset, uint64_t length) const = 0;
 

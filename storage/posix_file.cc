@@ -85,6 +85,14 @@ class PosixFile final : public RandomAccessFile {
     return MapFile(fd_, size_bytes(), path_);
   }
 
+  void Prefetch(uint64_t offset, uint64_t length) const override {
+    if (offset >= size_bytes()) return;
+    length = std::min(length, size_bytes() - offset);
+    if (length == 0) return;
+    posix_fadvise(fd_->get(), static_cast<off_t>(offset),
+                  static_cast<off_t>(length), POSIX_FADV_WILLNEED);
+  }
+
   void DropCache(uint64_t offset, uint64_t length) const override {
     if (offset >= size_bytes()) return;
     length = std::min(length, size_bytes() - offset);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How weights reach the computation. The modes differ only behind this interface:
-// the model asks for rows of a tensor, holds a lease while it computes with them,
-// and says beforehand which tensors come next.
+// How weights reach the computation. The modes differ only behind this
+// interface: the model asks for rows of a tensor, holds a lease while it
+// computes with them, and says beforehand which tensors come next.
 
 #ifndef LOWMEM_STORAGE_WEIGHT_SOURCE_H_
 #define LOWMEM_STORAGE_WEIGHT_SOURCE_H_
@@ -27,14 +27,18 @@ struct WeightStep {
 
 class WeightSource;
 
-// The right to read some rows of one tensor. Movable; destroying it ends the right.
-// Thread safety: the bytes may be read from any thread while the lease lives.
+// The right to read some rows of one tensor. Movable; destroying it ends the
+// right. Thread safety: the bytes may be read from any thread while the lease
+// lives.
 class WeightLease {
  public:
   WeightLease() = default;
   WeightLease(WeightSource* source, uint64_t token, const uint8_t* data,
               uint64_t row_begin, uint64_t num_rows)
-      : source_(source), token_(token), data_(data), row_begin_(row_begin),
+      : source_(source),
+        token_(token),
+        data_(data),
+        row_begin_(row_begin),
         num_rows_(num_rows) {}
   WeightLease(WeightLease&& other) noexcept { *this = std::move(other); }
   WeightLease& operator=(WeightLease&& other) noexcept;
@@ -54,17 +58,17 @@ class WeightLease {
   uint64_t num_rows_ = 0;
 };
 
-// Thread safety: one thread at a time (the one that runs the layers). Leases may be
-// read by others.
-// Lifetime: the checkpoint must outlive the source, the source its leases.
+// Thread safety: one thread at a time (the one that runs the layers). Leases
+// may be read by others. Lifetime: the checkpoint must outlive the source, the
+// source its leases.
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
-  // Rows from `row_begin` on: at least one, at most `max_rows`, as many as are at
-  // hand in one piece. A source that holds the whole tensor gives all of them; one
-  // that streams gives what has arrived, so callers go on until they have all.
-  // REQUIRES: row_begin < num_rows of the tensor, max_rows > 0.
+  // Rows from `row_begin` on: at least one, at most `max_rows`, as many as are
+  // at hand in one piece. A source that holds the whole tensor gives all of
+  // them; one that streams gives what has arrived, so callers go on until they
+  // have all. REQUIRES: row_begin < num_rows of the tensor, max_rows > 0.
   // Errors: kUnavailable when the file cannot be read or has changed.
   virtual absl::StatusOr<WeightLease> Acquire(TensorId tensor,
                                               uint64_t row_begin,
@@ -108,13 +112,18 @@ struct MmapSourceOptions {
 absl::StatusOr<std::unique_ptr<WeightSource>> NewMmapSource(
     const Checkpoint& checkpoint, const MmapSourceOptions& options);
 
-// Reads the named tensors into heap, in the file's dtype, in file order. `progress`
-// is called now and then with the bytes read so far and in all; when it returns a
-// status other than OK, loading ends with it.
-// Errors: kResourceExhausted when `account` refuses; kUnavailable.
+// Reads the named tensors into heap, in the file's dtype, in file order.
+// `progress` is called now and then with the bytes read so far and in all; when
+// it returns a status other than OK, loading ends with it. Errors:
+// kResourceExhausted when `account` refuses; kUnavailable.
+struct CopySourceOptions {
+  // Gives back the page cache that reading leaves, so that a container does not
+  // count the model twice. Without it the next load is served from memory.
+  bool drop_behind = false;
+};
 absl::StatusOr<std::unique_ptr<WeightSource>> NewCopySource(
     const Checkpoint& checkpoint, absl::Span<const TensorId> tensors,
-    MemoryAccount& account,
+    const CopySourceOptions& options, MemoryAccount& account,
     absl::FunctionRef<absl::Status(uint64_t done_bytes, uint64_t total_bytes)>
         progress);
 

@@ -46,7 +46,8 @@ inline EngineOptions OptionsFor(const BenchModel& model, Mode mode) {
 }
 
 // Different ids, the same in every run.
-inline std::vector<int32_t> PromptIds(const BenchModel& model, size_t num_tokens) {
+inline std::vector<int32_t> PromptIds(const BenchModel& model,
+                                      size_t num_tokens) {
   std::vector<int32_t> ids(num_tokens);
   for (size_t i = 0; i < num_tokens; ++i) {
     ids[i] = static_cast<int32_t>((i * 7919 + 11) % model.num_ids);
@@ -54,18 +55,17 @@ inline std::vector<int32_t> PromptIds(const BenchModel& model, size_t num_tokens
   return ids;
 }
 
-// Registers `run`(state, model, mode) as "<name>/<model>/<mode>" for every model and
-// mode.
+// Registers `run`(state, model, mode) as "<name>/<model>/<mode>" for every
+// model and mode.
 template <typename Run>
 bool RegisterForModels(const char* name, benchmark::TimeUnit unit, Run run) {
   for (const BenchModel& model : BenchModels()) {
     for (const Mode mode : {Mode::kMmap, Mode::kCopy}) {
-      const std::string full_name =
-          std::string(name) + "/" + model.name + "/" + std::string(ModeName(mode));
-      benchmark::RegisterBenchmark(full_name.c_str(),
-                                   [=](benchmark::State& state) {
-                                     run(state, model, mode);
-                                   })
+      const std::string full_name = std::string(name) + "/" + model.name + "/" +
+                                    std::string(ModeName(mode));
+      benchmark::RegisterBenchmark(
+          full_name.c_str(),
+          [=](benchmark::State& state) { run(state, model, mode); })
           ->Unit(unit)
           ->UseRealTime();
     }
@@ -73,15 +73,16 @@ bool RegisterForModels(const char* name, benchmark::TimeUnit unit, Run run) {
   return true;
 }
 
-// An engine with a session that holds a prompt; nullptr, with the benchmark ended,
-// when that fails.
+// An engine with a session that holds a prompt; nullptr, with the benchmark
+// ended, when that fails.
 struct BenchSession {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Session> session;
 };
 
 inline std::unique_ptr<BenchSession> OpenOrSkip(benchmark::State& state,
-                                                const BenchModel& model, Mode mode,
+                                                const BenchModel& model,
+                                                Mode mode,
                                                 size_t num_prompt_tokens) {
   auto opened = std::make_unique<BenchSession>();
   absl::StatusOr<std::unique_ptr<Engine>> engine =
@@ -91,7 +92,8 @@ inline std::unique_ptr<BenchSession> OpenOrSkip(benchmark::State& state,
     return nullptr;
   }
   opened->engine = *std::move(engine);
-  absl::StatusOr<std::unique_ptr<Session>> session = opened->engine->NewSession();
+  absl::StatusOr<std::unique_ptr<Session>> session =
+      opened->engine->NewSession();
   if (session.ok()) {
     opened->session = *std::move(session);
     const absl::Status status =

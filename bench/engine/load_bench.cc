@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening a model: headers, tokenizer, and in copy mode the weights.
 //   Load/<model>/<mode>
-// bytes_per_second counts the weights in copy mode; the file is in the page cache or
-// not, as the run before left it.
+// bytes_per_second counts the weights in copy mode; the file is in the page
+// cache or not, as the run before left it.
 #include "bench/engine/bench_models.h"
 
 namespace lowmem::bench {

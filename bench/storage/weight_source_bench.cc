@@ -125,12 +125,11 @@ void LoadCopy(benchmark::State& state, bool is_cached) {
   MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
   for (auto _ : state) {
     state.PauseTiming();
-    // Loading itself leaves the cache empty.
     is_cached ? sample->FillCache() : sample->DropCache();
     state.ResumeTiming();
-    auto source =
-        NewCopySource(*sample->get(), sample->all(), account,
-                      [](uint64_t, uint64_t) { return absl::OkStatus(); });
+    auto source = NewCopySource(
+        *sample->get(), sample->all(), CopySourceOptions(), account,
+        [](uint64_t, uint64_t) { return absl::OkStatus(); });
     if (!source.ok()) {
       state.SkipWithError("the checkpoint cannot be loaded");
       return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lowmem-run bench: each mode under each budget, each in a process of its own, since
-// peaks never fall and a warm allocator hides what loading costs.
+// lowmem-run bench: each mode under each budget, each in a process of its own,
+// since peaks never fall and a warm allocator hides what loading costs.
 #include <unistd.h>
 
 #include <filesystem>
@@ -22,8 +22,8 @@
 namespace lowmem::cli {
 namespace {
 
-// Ordinary tokens, the same in every run: what they say does not matter to time or
-// memory.
+// Ordinary tokens, the same in every run: what they say does not matter to time
+// or memory.
 std::vector<int32_t> PromptIds(uint32_t num_tokens, uint32_t vocab_size) {
   constexpr uint32_t kFirst = 100;  // special tokens often come first
   constexpr uint32_t kStep = 7919;
@@ -52,10 +52,10 @@ absl::Status RunOnce(const Flags& flags, Console& console) {
   options.sampling.temperature = 0;
   const CancelOnSignal cancel_on_signal(*session);
   LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
-  LOWMEM_ASSIGN_OR_RETURN(
-      const GenerateResult result,
-      session->Generate(options,
-                        [](absl::string_view) { return !Interrupted(); }));
+  LOWMEM_ASSIGN_OR_RETURN(const GenerateResult result,
+                          session->Generate(options, [](absl::string_view) {
+                            return !Interrupted();
+                          }));
   LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
   JsonWriter json;
   AppendMeter(result.meter, json);
@@ -63,8 +63,8 @@ absl::Status RunOnce(const Flags& flags, Console& console) {
 }
 
 std::vector<std::string> ChildArgs(const Flags& flags, const BenchRun& run) {
-  std::vector<std::string> args = {"-q", "-m", flags.global.model_path, "--mode",
-                                   std::string(ModeName(run.mode))};
+  std::vector<std::string> args = {"-q", "-m", flags.global.model_path,
+                                   "--mode", std::string(ModeName(run.mode))};
   if (run.ram_budget_bytes.has_value()) {
     args.insert(args.end(),
                 {"--ram-budget", absl::StrCat(*run.ram_budget_bytes)});
@@ -117,8 +117,8 @@ absl::Status WriteReport(const std::string& folder, absl::string_view name,
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
-    return absl::UnavailableError(
-        absl::StrCat(PrintablePath(folder), ": cannot be made: ", error.message()));
+    return absl::UnavailableError(absl::StrCat(
+        PrintablePath(folder), ": cannot be made: ", error.message()));
   }
   LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
                           AtomicFile::Create(JoinPath(folder, name)));

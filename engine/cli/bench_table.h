@@ -14,7 +14,8 @@
 
 namespace lowmem::cli {
 
-// One run: its meter as the process that ran it printed it, or why there is none.
+// One run: its meter as the process that ran it printed it, or why there is
+// none.
 struct BenchRun {
   Mode mode = Mode::kMmap;
   std::optional<uint64_t> ram_budget_bytes;
@@ -22,11 +23,13 @@ struct BenchRun {
   JsonValue meter;  // null unless status is OK
 };
 
-// One line a run under a line of headings.
+// A column a run, a line a figure, so that the modes stand side by side; below
+// it why runs failed. Many runs are cut into several tables.
 std::string BenchTable(const std::vector<BenchRun>& runs);
 
-// {"runs": [meter, ...]}; a run that failed is {"mode", "ram_budget_bytes",
-// "error"}.
+// {"runs": [meter, ...]}, each with "bytes_read_per_token" (weights, while
+// decoding) behind the meter's own fields; a run that failed is {"mode",
+// "ram_budget_bytes", "error"}.
 std::string BenchJson(const std::vector<BenchRun>& runs);
 
 }  // namespace lowmem::cli

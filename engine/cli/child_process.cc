@@ -67,14 +67,16 @@ absl::Status SystemError(absl::string_view what, int error) {
       absl::StrCat(kSelf, ": ", what, ": ", std::strerror(error)));
 }
 
-absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& args, const Pipe& out,
-                            const Pipe& err) {
+absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& args,
+                            const Pipe& out, const Pipe& err) {
   std::vector<char*> argv = {const_cast<char*>("lowmem-run")};
-  for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
+  for (const std::string& arg : args)
+    argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
+                                   O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out.write_end(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.write_end(), STDERR_FILENO);
   pid_t pid = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs this very program once more, for a measurement that nothing before it has
-// warmed or grown.
+// Runs this very program once more, for a measurement that nothing before it
+// has warmed or grown.
 
 #ifndef LOWMEM_ENGINE_CLI_CHILD_PROCESS_H_
 #define LOWMEM_ENGINE_CLI_CHILD_PROCESS_H_
@@ -12,10 +12,10 @@
 
 namespace lowmem::cli {
 
-// stdout of the program run with `args`. A signal to this process ends the child.
-// Errors: the child's own error, with its exit code's status code and its message;
-// kInternal when it died of a signal; kUnavailable when it cannot be started;
-// kCancelled.
+// stdout of the program run with `args`. A signal to this process ends the
+// child. Errors: the child's own error, with its exit code's status code and
+// its message; kInternal when it died of a signal; kUnavailable when it cannot
+// be started; kCancelled.
 absl::StatusOr<std::string> RunSelf(const std::vector<std::string>& args);
 
 }  // namespace lowmem::cli

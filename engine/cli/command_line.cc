@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "engine/cli/option_values.h"
 #include "engine/cli/ram_budget.h"
+#include "engine/cli/wrapped_help.h"
 #include "storage/base/limits.h"
 #include "storage/base/memory_meter.h"
 #include "storage/base/status_macros.h"
@@ -26,41 +26,6 @@ constexpr uint32_t kMaxBenchTokens = 1u << 24;
 constexpr uint32_t kMaxRepeats = 1000;
 constexpr float kSmallestShare = 1e-6f;
 
-constexpr size_t kHelpColumns = 80;
-constexpr size_t kHelpNameColumns = 28;
-
-// Breaks a description into lines; the parser's own formatter indents them but does
-// not break them.
-class WrappedHelp : public CLI::Formatter {
- public:
-  WrappedHelp() {
-    column_width(kHelpNameColumns);
-    label("SUBCOMMAND", "COMMAND");
-  }
-  std::string make_option_desc(const CLI::Option* option) const override {
-    std::string text;
-    size_t column = 0;
-    for (absl::string_view word :
-         absl::StrSplit(option->get_description(), ' ')) {
-      if (column + 1 + word.size() > kHelpColumns - kHelpNameColumns) {
-        absl::StrAppend(&text, "\n", word);
-        column = word.size();
-      } else {
-        absl::StrAppend(&text, text.empty() ? "" : " ", word);
-        column += word.size() + 1;
-      }
-    }
-    return text;
-  }
-};
-
-template <typename T, typename U>
-absl::Status Assign(absl::StatusOr<T> value, U& target) {
-  LOWMEM_RETURN_IF_ERROR(value.status());
-  target = static_cast<U>(*std::move(value));
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 CommandLine::CommandLine()
@@ -76,7 +41,8 @@ CommandLine::CommandLine()
       "Options above may also stand behind the command. SIZE is a number of\n"
       "bytes, or one with K, M or G (powers of 1024): 512M, 1.5G.\n\n"
       "Example:\n"
-      "  lowmem-run -m models/smollm2 generate -p \"Once upon a time\" -n 64\n\n"
+      "  lowmem-run -m models/smollm2 generate -p \"Once upon a time\" -n "
+      "64\n\n"
       "See lowmem-run COMMAND --help for each command.");
   DefineGlobal();
   DefineGenerate();
@@ -100,119 +66,68 @@ CLI::App& CommandLine::AddCommand(const std::string& name,
   return command;
 }
 
-CLI::Option* CommandLine::AddValue(CLI::App& command, const std::string& name,
-                                   const std::string& type,
-                                   const std::string& description, Take take) {
-  return command
-      .add_option(
-          name,
-          [this, name, take](const CLI::results_t& results) {
-            for (const std::string& text : results) {
-              const absl::Status status = take(text);
-              if (absl::IsInvalidArgument(status)) {
-                throw CLI::ValidationError(
-                    name.substr(name.rfind(',') + 1),
-                    std::string(status.message()));
-              }
-              unsupported_.Update(status);
-            }
-            return true;
-          },
-          description)
-      ->type_name(type);
-}
-
-CLI::Option* CommandLine::AddText(CLI::App& command, const std::string& name,
-                                  const std::string& type,
-                                  const std::string& description,
-                                  std::string& value) {
-  return AddValue(command, name, type, description,
-                  [&value, type](const std::string& text) {
-                    if (text.empty()) {
-                      return absl::InvalidArgumentError(
-                          absl::StrCat("expected ", type, ", got ''"));
-                    }
-                    value = text;
-                    return absl::OkStatus();
-                  });
-}
-
-CLI::Option* CommandLine::AddCount(CLI::App& command, const std::string& name,
-                                   const std::string& description,
-                                   uint32_t& value, uint32_t min, uint32_t max) {
-  return AddValue(command, name, "N", description,
-                  [&value, min, max](const std::string& text) {
-                    return Assign(ParseInteger(text, min, max), value);
-                  });
-}
-
-CLI::Option* CommandLine::AddNumber(CLI::App& command, const std::string& name,
-                                    const std::string& description,
-                                    std::optional<float>& value, float min,
-                                    float max) {
-  return AddValue(command, name, "X", description,
-                  [&value, min, max](const std::string& text) {
-                    LOWMEM_ASSIGN_OR_RETURN(value, ParseNumber(text, min, max));
-                    return absl::OkStatus();
-                  });
-}
-
 void CommandLine::AddPrompt(CLI::App& command, PromptFlags& prompt,
                             bool with_file) {
-  AddValue(command, "-p,--prompt", "TEXT",
-           "The prompt; special tokens in it are recognised",
-           [&prompt](const std::string& text) {
-             prompt.text = text;
-             return absl::OkStatus();
-           });
+  options_.AddValue(command, "-p,--prompt", "TEXT",
+                    "The prompt; special tokens in it are recognised",
+                    [&prompt](const std::string& text) {
+                      prompt.text = text;
+                      return absl::OkStatus();
+                    });
   if (with_file) {
-    AddValue(command, "--prompt-file", "FILE",
-             "The prompt from a file, taken to the last byte; - is stdin",
-             [&prompt](const std::string& text) {
-               prompt.file = text;
-               return absl::OkStatus();
-             });
+    options_.AddValue(
+        command, "--prompt-file", "FILE",
+        "The prompt from a file, taken to the last byte; - is stdin",
+        [&prompt](const std::string& text) {
+          prompt.file = text;
+          return absl::OkStatus();
+        });
   }
-  AddValue(command, "--prompt-ids", "1,2,3", "The prompt as token ids",
-           [&prompt](const std::string& text) {
-             LOWMEM_ASSIGN_OR_RETURN(prompt.ids, ParseIds(text));
-             return absl::OkStatus();
-           });
+  options_.AddValue(command, "--prompt-ids", "1,2,3", "The prompt as token ids",
+                    [&prompt](const std::string& text) {
+                      LOWMEM_ASSIGN_OR_RETURN(prompt.ids, ParseIds(text));
+                      return absl::OkStatus();
+                    });
 }
 
 void CommandLine::DefineGlobal() {
   GlobalFlags& global = flags_.global;
-  AddText(app_, "-m,--model", "MODEL",
-          "A Hugging Face folder, a .safetensors file beside its config and "
-          "tokenizer, an index file, or a .gguf file",
-          global.model_path);
-  AddValue(app_, "--mode", "MODE",
-           "Where weights live while the model runs: mmap (the mapped file) or "
-           "copy (heap, in the file's dtype). Default: mmap; under a budget, "
-           "copy when it fits",
-           [&global](const std::string& text) {
-             return Assign(ParseMode(text), global.mode);
-           });
-  AddValue(app_, "--ram-budget", "SIZE|auto",
-           "The most memory the process may take; auto: the smaller of available "
-           "memory and the control group's limit, less 1/16 (at least 32 MiB)",
-           [&global](const std::string& text) {
-             LOWMEM_ASSIGN_OR_RETURN(global.ram_budget_bytes,
-                                     text == "auto"
-                                         ? AutoRamBudget(ReadProcessMemory())
-                                         : ParseBytes(text));
-             return absl::OkStatus();
-           });
-  AddValue(app_, "-t,--threads", "N",
-           "Threads that compute. Default: one a processor. The results do not "
-           "depend on it",
-           [&global](const std::string& text) {
-             return Assign(ParseInteger(text, 1, kMaxThreads),
-                           global.num_threads);
-           });
-  AddValue(app_, "--io", "HOW",
-           "How the file is read: auto or buffered (the page cache)", CheckIo);
-  AddValue(app_, "--kv", "DTYPE", "How keys and values are kept: f32", CheckKv);
+  options_.AddText(
+      app_, "-m,--model", "MODEL",
+      "A Hugging Face folder, a .safetensors file beside its config and "
+      "tokenizer, an index file, or a .gguf file",
+      global.model_path);
+  options_.AddValue(
+      app_, "--mode", "MODE",
+      "Where weights live while the model runs: mmap (the mapped file) or "
+      "copy (heap, in the file's dtype). Default: mmap; under a budget, "
+      "copy when it fits",
+      [&global](const std::string& text) {
+        return AssignTo(ParseMode(text), global.mode);
+      });
+  options_.AddValue(
+      app_, "--ram-budget", "SIZE|auto",
+      "The most memory the process may take; auto: the smaller of available "
+      "memory and the control group's limit, less 1/16 (at least 32 MiB)",
+      [&global](const std::string& text) {
+        LOWMEM_ASSIGN_OR_RETURN(global.ram_budget_bytes,
+                                text == "auto"
+                                    ? AutoRamBudget(ReadProcessMemory())
+                                    : ParseBytes(text));
+        return absl::OkStatus();
+      });
+  options_.AddValue(
+      app_, "-t,--threads", "N",
+      "Threads that compute. Default: one a processor. The results do not "
+      "depend on it",
+      [&global](const std::string& text) {
+        return AssignTo(ParseInteger(text, 1, kMaxThreads), global.num_threads);
+      });
+  options_.AddValue(app_, "--io", "HOW",
+                    "How the file is read: auto or buffered (the page cache)",
+                    CheckIo);
+  options_.AddValue(app_, "--kv", "DTYPE", "How keys and values are kept: f32",
+                    CheckKv);
   app_.add_flag("--json", global.json, "Results as JSON on stdout");
   app_.add_flag("--stats", global.stats,
                 "Memory, time and speed on stderr when done");
@@ -221,44 +136,55 @@ void CommandLine::DefineGlobal() {
 
 void CommandLine::DefineSampling(CLI::App& command) {
   SamplingOptions& sampling = flags_.generate.options.sampling;
-  const std::string group = "Sampling (default: the model's settings, else greedy)";
-  AddNumber(command, "--temperature", "0: always the most likely token",
-            sampling.temperature, 0, 100)
+  const std::string group =
+      "Sampling (default: the model's settings, else greedy)";
+  options_
+      .AddNumber(command, "--temperature", "0: always the most likely token",
+                 sampling.temperature, 0, 100)
       ->group(group);
-  AddValue(command, "--top-k", "N", "Only the N most likely tokens; 0: all",
-           [&sampling](const std::string& text) {
-             LOWMEM_ASSIGN_OR_RETURN(
-                 const int64_t top_k,
-                 ParseInteger(text, 0, std::numeric_limits<uint32_t>::max()));
-             sampling.top_k = static_cast<uint32_t>(top_k);
-             return absl::OkStatus();
-           })
+  options_
+      .AddValue(
+          command, "--top-k", "N", "Only the N most likely tokens; 0: all",
+          [&sampling](const std::string& text) {
+            LOWMEM_ASSIGN_OR_RETURN(
+                const int64_t top_k,
+                ParseInteger(text, 0, std::numeric_limits<uint32_t>::max()));
+            sampling.top_k = static_cast<uint32_t>(top_k);
+            return absl::OkStatus();
+          })
       ->group(group);
-  AddNumber(command, "--top-p",
-            "Only the most likely tokens that hold this share; 1: all",
-            sampling.top_p, kSmallestShare, 1)
+  options_
+      .AddNumber(command, "--top-p",
+                 "Only the most likely tokens that hold this share; 1: all",
+                 sampling.top_p, kSmallestShare, 1)
       ->group(group);
-  AddNumber(command, "--min-p",
-            "Only tokens with this share of the best one's probability; 0: all",
-            sampling.min_p, 0, 1)
+  options_
+      .AddNumber(
+          command, "--min-p",
+          "Only tokens with this share of the best one's probability; 0: all",
+          sampling.min_p, 0, 1)
       ->group(group);
-  AddNumber(command, "--repetition-penalty",
-            "Divides the scores of tokens seen before; 1: off",
-            sampling.repetition_penalty, 0.01f, 100)
+  options_
+      .AddNumber(command, "--repetition-penalty",
+                 "Divides the scores of tokens seen before; 1: off",
+                 sampling.repetition_penalty, 0.01f, 100)
       ->group(group);
-  AddNumber(command, "--presence-penalty",
-            "Taken off the score of each generated token; 0: off",
-            sampling.presence_penalty, -100, 100)
+  options_
+      .AddNumber(command, "--presence-penalty",
+                 "Taken off the score of each generated token; 0: off",
+                 sampling.presence_penalty, -100, 100)
       ->group(group);
-  AddNumber(command, "--frequency-penalty",
-            "The same, for each time it was generated; 0: off",
-            sampling.frequency_penalty, -100, 100)
+  options_
+      .AddNumber(command, "--frequency-penalty",
+                 "The same, for each time it was generated; 0: off",
+                 sampling.frequency_penalty, -100, 100)
       ->group(group);
-  AddValue(command, "--seed", "N",
-           "The same seed gives the same text in every mode. Default: 0",
-           [&sampling](const std::string& text) {
-             return Assign(ParseSeed(text), sampling.seed);
-           })
+  options_
+      .AddValue(command, "--seed", "N",
+                "The same seed gives the same text in every mode. Default: 0",
+                [&sampling](const std::string& text) {
+                  return AssignTo(ParseSeed(text), sampling.seed);
+                })
       ->group(group);
 }
 
@@ -268,28 +194,33 @@ void CommandLine::DefineGenerate() {
       "generate", "Continue a text",
       "lowmem-run -m model.gguf --mode mmap generate -p \"The sea is\" -n 40");
   AddPrompt(command, generate.prompt, /*with_file=*/true);
-  AddValue(command, "-n,--max-new-tokens", "N",
-           "Tokens at most; -1: to the end of the text or of the context. "
-           "Default: 256",
-           [&generate](const std::string& text) {
-             return Assign(
-                 ParseInteger(text, -1, std::numeric_limits<int64_t>::max()),
-                 generate.options.max_new_tokens);
-           });
-  AddValue(command, "--stop", "TEXT",
-           "End before this text would be printed; may be given several times",
-           [&generate](const std::string& text) {
-             return AddStopText(text, generate.options.stop_texts);
-           })
+  options_.AddValue(
+      command, "-n,--max-new-tokens", "N",
+      "Tokens at most; -1: to the end of the text or of the context. "
+      "Default: 256",
+      [&generate](const std::string& text) {
+        return AssignTo(
+            ParseInteger(text, -1, std::numeric_limits<int64_t>::max()),
+            generate.options.max_new_tokens);
+      });
+  options_
+      .AddValue(
+          command, "--stop", "TEXT",
+          "End before this text would be printed; may be given several times",
+          [&generate](const std::string& text) {
+            return AddStopText(text, generate.options.stop_texts);
+          })
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_flag("--ignore-eos", generate.options.ignore_eos,
                    "Go on behind end tokens");
-  AddCount(command, "--ctx",
-           "Longest sequence in tokens. Default: what the model was trained for",
-           generate.max_context_tokens, 1, kMaxContextTokens);
-  AddCount(command, "--prefill-chunk",
-           "Prompt tokens that go through a layer together. Default: chosen",
-           generate.prefill_chunk_tokens, 1, kMaxChunkTokens);
+  options_.AddCount(
+      command, "--ctx",
+      "Longest sequence in tokens. Default: what the model was trained for",
+      generate.max_context_tokens, 1, kMaxContextTokens);
+  options_.AddCount(
+      command, "--prefill-chunk",
+      "Prompt tokens that go through a layer together. Default: chosen",
+      generate.prefill_chunk_tokens, 1, kMaxChunkTokens);
   DefineSampling(command);
 }
 
@@ -301,9 +232,10 @@ void CommandLine::DefineInfo() {
   command.add_flag(
       "--plan",
       [this](int64_t) {
-        unsupported_.Update(absl::UnimplementedError(
-            "--plan: not supported in this version; info --ram-budget SIZE says "
-            "which modes fit"));
+        options_.Unsupported(
+            absl::UnimplementedError("--plan: not supported in this version; "
+                                     "info --ram-budget SIZE says "
+                                     "which modes fit"));
       },
       "Which rows stay in memory under a budget (not in this version)");
 }
@@ -312,10 +244,14 @@ void CommandLine::DefineTokenize() {
   CLI::App& command = AddCommand(
       "tokenize", "Text to token ids, or back",
       "echo '{\"text\": \"Hello\"}' | lowmem-run -m models/smollm2 tokenize\n\n"
-      "stdin has one JSON object a line: text, and as an option add_special and\n"
-      "parse_special (both true by default). stdout has one a line: ids, or error.\n"
-      "With --decode: ids, and as an option skip_special (false by default); then\n"
-      "text and pieces (what a stream prints after each id, and at last the rest).");
+      "stdin has one JSON object a line: text, and as an option add_special "
+      "and\n"
+      "parse_special (both true by default). stdout has one a line: ids, or "
+      "error.\n"
+      "With --decode: ids, and as an option skip_special (false by default); "
+      "then\n"
+      "text and pieces (what a stream prints after each id, and at last the "
+      "rest).");
   command.add_flag("--decode", flags_.tokenize.decode, "Ids to text");
 }
 
@@ -323,15 +259,19 @@ void CommandLine::DefineTrace() {
   TraceFlags& trace = flags_.trace;
   CLI::App& command = AddCommand(
       "trace", "Hidden states and logits of a prompt, to a file",
-      "lowmem-run -m models/smollm2 trace --prompt-ids 1,2,3 --out t.safetensors\n\n"
-      "F32 tensors: hidden.0 (after the embedding), hidden.1 to hidden.N (after\n"
+      "lowmem-run -m models/smollm2 trace --prompt-ids 1,2,3 --out "
+      "t.safetensors\n\n"
+      "F32 tensors: hidden.0 (after the embedding), hidden.1 to hidden.N "
+      "(after\n"
       "each layer), hidden.norm, all [num_tokens, dim]; logits [num_tokens,\n"
       "vocab_size].");
   AddPrompt(command, trace.prompt, /*with_file=*/false);
-  AddCount(command, "--prefill-chunk",
-           "Prompt tokens that go through a layer together. Default: chosen",
-           trace.prefill_chunk_tokens, 1, kMaxChunkTokens);
-  AddText(command, "--out", "FILE", "Where the tensors go", trace.out_path)
+  options_.AddCount(
+      command, "--prefill-chunk",
+      "Prompt tokens that go through a layer together. Default: chosen",
+      trace.prefill_chunk_tokens, 1, kMaxChunkTokens);
+  options_
+      .AddText(command, "--out", "FILE", "Where the tensors go", trace.out_path)
       ->required();
 }
 
@@ -340,14 +280,17 @@ void CommandLine::DefinePerplexity() {
   CLI::App& command =
       AddCommand("perplexity", "How well a model predicts a text",
                  "lowmem-run -m models/smollm2 perplexity --file text.txt");
-  AddText(command, "--file", "FILE", "The text; - is stdin", perplexity.file)
+  options_
+      .AddText(command, "--file", "FILE", "The text; - is stdin",
+               perplexity.file)
       ->required();
-  AddCount(command, "--ctx",
-           "Tokens a window. Default: what the model was trained for",
-           perplexity.max_context_tokens, 2, kMaxContextTokens);
-  AddCount(command, "--stride",
-           "Tokens from one window to the next. Default: half a window",
-           perplexity.stride_tokens, 1, kMaxContextTokens);
+  options_.AddCount(command, "--ctx",
+                    "Tokens a window. Default: what the model was trained for",
+                    perplexity.max_context_tokens, 2, kMaxContextTokens);
+  options_.AddCount(
+      command, "--stride",
+      "Tokens from one window to the next. Default: half a window",
+      perplexity.stride_tokens, 1, kMaxContextTokens);
 }
 
 void CommandLine::DefineConvert() {
@@ -355,9 +298,11 @@ void CommandLine::DefineConvert() {
   CLI::App& command = AddCommand(
       "convert", "Write a checkpoint as a Hugging Face folder in bf16",
       "lowmem-run convert model.gguf models/model-bf16");
-  AddText(command, "IN", "PATH", "A model, as for -m", convert.in_path)
+  options_
+      .AddText(command, "IN", "PATH", "A model, as for -m", convert.in_path)
       ->required();
-  AddText(command, "OUT", "PATH", "The folder to write", convert.out_path)
+  options_
+      .AddText(command, "OUT", "PATH", "The folder to write", convert.out_path)
       ->required();
   command.add_flag("--force", convert.force, "Overwrite OUT");
 }
@@ -367,25 +312,28 @@ void CommandLine::DefineBench() {
   CLI::App& command = AddCommand(
       "bench", "Modes side by side, each in a process of its own",
       "lowmem-run -m models/smollm2 bench --modes mmap,copy -p 128 -n 64");
-  AddValue(command, "--modes", "MODE,...", "Default: mmap,copy",
-           [&bench](const std::string& text) {
-             return Assign(ParseModes(text), bench.modes);
-           });
-  AddValue(command, "--budgets", "SIZE,...",
-           "Run each mode under each of these memory budgets. Default: none",
-           [&bench](const std::string& text) {
-             return Assign(ParseBudgets(text), bench.budgets_bytes);
-           });
-  AddCount(command, "-p,--prompt-tokens", "Prompt tokens. Default: 128",
-           bench.num_prompt_tokens, 1, kMaxBenchTokens);
-  AddCount(command, "-n,--new-tokens", "Generated tokens. Default: 64",
-           bench.num_new_tokens, 1, kMaxBenchTokens);
-  AddCount(command, "--repeat", "Runs of each kind. Default: 1",
-           bench.num_repeats, 1, kMaxRepeats);
+  options_.AddValue(command, "--modes", "MODE,...", "Default: mmap,copy",
+                    [&bench](const std::string& text) {
+                      return AssignTo(ParseModes(text), bench.modes);
+                    });
+  options_.AddValue(
+      command, "--budgets", "SIZE,...",
+      "Run each mode under each of these memory budgets. Default: none",
+      [&bench](const std::string& text) {
+        return AssignTo(ParseBudgets(text), bench.budgets_bytes);
+      });
+  options_.AddCount(command, "-p,--prompt-tokens",
+                    "Prompt tokens. Default: 128", bench.num_prompt_tokens, 1,
+                    kMaxBenchTokens);
+  options_.AddCount(command, "-n,--new-tokens", "Generated tokens. Default: 64",
+                    bench.num_new_tokens, 1, kMaxBenchTokens);
+  options_.AddCount(command, "--repeat", "Runs of each kind. Default: 1",
+                    bench.num_repeats, 1, kMaxRepeats);
   command.add_flag("--cold", bench.cold,
                    "Have the page cache forget the model before each run");
-  AddText(command, "--out", "FOLDER", "Also write bench.json and bench.txt there",
-          bench.out_folder);
+  options_.AddText(command, "--out", "FOLDER",
+                   "Also write bench.json and bench.txt there",
+                   bench.out_folder);
   command.add_flag("--single-run", bench.single_run)->group("");
 }
 

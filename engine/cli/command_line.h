@@ -6,19 +6,19 @@
 #ifndef LOWMEM_ENGINE_CLI_COMMAND_LINE_H_
 #define LOWMEM_ENGINE_CLI_COMMAND_LINE_H_
 
-#include <functional>
 #include <string>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "engine/cli/flags.h"
+#include "engine/cli/option_adder.h"
 
 namespace lowmem::cli {
 
 // Parsing fills flags(). Values are checked as they are taken: a wrong one is
-// thrown as CLI::ValidationError, as the parser expects; one that this version does
-// not support is kept in unsupported(), so that wrong usage is reported first.
-// Lifetime: not movable, the parser holds references into it.
+// thrown as CLI::ValidationError, as the parser expects; one that this version
+// does not support is kept in unsupported(), so that wrong usage is reported
+// first. Lifetime: not movable, the parser holds references into it.
 class CommandLine {
  public:
   CommandLine();
@@ -27,12 +27,10 @@ class CommandLine {
 
   CLI::App& app() { return app_; }
   Flags& flags() { return flags_; }
-  const absl::Status& unsupported() const { return unsupported_; }
+  const absl::Status& unsupported() const { return options_.unsupported(); }
   bool wants_manual() const { return wants_manual_; }
 
  private:
-  using Take = std::function<absl::Status(const std::string& text)>;
-
   void DefineGlobal();
   void DefineGenerate();
   void DefineSampling(CLI::App& command);
@@ -46,23 +44,10 @@ class CommandLine {
   CLI::App& AddCommand(const std::string& name, const std::string& summary,
                        const std::string& example);
   void AddPrompt(CLI::App& command, PromptFlags& prompt, bool with_file);
-  // An option with one value, handed to `take`.
-  CLI::Option* AddValue(CLI::App& command, const std::string& name,
-                        const std::string& type, const std::string& description,
-                        Take take);
-  CLI::Option* AddText(CLI::App& command, const std::string& name,
-                       const std::string& type, const std::string& description,
-                       std::string& value);
-  CLI::Option* AddCount(CLI::App& command, const std::string& name,
-                        const std::string& description, uint32_t& value,
-                        uint32_t min, uint32_t max);
-  CLI::Option* AddNumber(CLI::App& command, const std::string& name,
-                         const std::string& description,
-                         std::optional<float>& value, float min, float max);
 
   CLI::App app_;
   Flags flags_;
-  absl::Status unsupported_;
+  OptionAdder options_;
   bool wants_manual_ = false;
 };
 

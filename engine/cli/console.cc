@@ -19,8 +19,8 @@ int WriteAll(int fd, absl::string_view text) {
     if (written >= 0) {
       text.remove_prefix(static_cast<size_t>(written));
     } else if (errno == EAGAIN) {
-      // Someone else made the shared descriptor non-blocking: wait as a blocking
-      // write would.
+      // Someone else made the shared descriptor non-blocking: wait as a
+      // blocking write would.
       pollfd ready = {fd, POLLOUT, 0};
       if (poll(&ready, 1, -1) < 0 && errno != EINTR) return errno;
     } else if (errno != EINTR) {

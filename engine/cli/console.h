@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process's own streams. stdout carries only results and notices when it can
-// take no more; everything else goes to stderr.
+// The process's own streams. stdout carries only results and notices when it
+// can take no more; everything else goes to stderr.
 
 #ifndef LOWMEM_ENGINE_CLI_CONSOLE_H_
 #define LOWMEM_ENGINE_CLI_CONSOLE_H_
@@ -14,9 +14,9 @@
 namespace lowmem::cli {
 
 // Nothing is buffered: a reader sees each piece as it is written.
-// REQUIRES: SIGPIPE is ignored (InstallSignalHandlers does it), so that a reader
-// that went away is an error code and not the end of the process.
-// Thread safety: one thread at a time.
+// REQUIRES: SIGPIPE is ignored (InstallSignalHandlers does it), so that a
+// reader that went away is an error code and not the end of the process. Thread
+// safety: one thread at a time.
 class Console {
  public:
   Console() = default;
@@ -24,12 +24,13 @@ class Console {
   Console& operator=(const Console&) = delete;
 
   // Writes a part of the result to stdout.
-  // Errors: kUnavailable. When the reader has closed its end, reader_gone() is set
-  // too and the run should end quietly.
+  // Errors: kUnavailable. When the reader has closed its end, reader_gone() is
+  // set too and the run should end quietly.
   absl::Status Write(absl::string_view text);
   bool reader_gone() const { return reader_gone_; }
 
-  // A statistic or a warning to stderr. Nothing when quiet. Failures do not matter.
+  // A statistic or a warning to stderr. Nothing when quiet. Failures do not
+  // matter.
   void Note(absl::string_view text) const;
 
   bool quiet() const { return quiet_; }

@@ -61,8 +61,8 @@ absl::StatusCode StatusCodeOfExit(int exit_code) {
 }
 
 std::string ErrorLine(const absl::Status& status) {
-  return absl::StrCat("lowmem-run: ",
-                      Printable(status.message(), kMaxMessageChars), "\n");
+  return absl::StrCat(
+      "lowmem-run: ", Printable(status.message(), kMaxMessageChars), "\n");
 }
 
 }  // namespace lowmem::cli

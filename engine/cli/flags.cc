@@ -40,16 +40,16 @@ absl::Status CheckPrompt(absl::string_view command, const PromptFlags& prompt,
   const int given = prompt.text.has_value() + prompt.file.has_value() +
                     prompt.ids.has_value();
   if (given == 1) return absl::OkStatus();
-  return UsageError(command, absl::StrCat(command, ": expected one of ", choices,
-                                          ", got ", given));
+  return UsageError(command, absl::StrCat(command, ": expected one of ",
+                                          choices, ", got ", given));
 }
 
 // What one option alone cannot know.
 absl::Status CheckTogether(const Flags& flags) {
   if (flags.command == "convert") {
     if (!flags.global.model_path.empty()) {
-      return UsageError("convert",
-                        "--model: convert takes the model as its first argument");
+      return UsageError(
+          "convert", "--model: convert takes the model as its first argument");
     }
   } else if (flags.global.model_path.empty()) {
     return UsageError(flags.command,
@@ -65,9 +65,10 @@ absl::Status CheckTogether(const Flags& flags) {
   if (flags.command == "bench" && !flags.bench.single_run &&
       (flags.global.mode != Mode::kAuto ||
        flags.global.ram_budget_bytes.has_value())) {
-    return UsageError("bench",
-                      "bench: --mode and --ram-budget are --modes and --budgets "
-                      "here");
+    return UsageError(
+        "bench",
+        "bench: --mode and --ram-budget are --modes and --budgets "
+        "here");
   }
   return absl::OkStatus();
 }

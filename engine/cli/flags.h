@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line as a struct: parsed once, every value checked, before anything
-// is opened. The only part of the program that knows the argument parser.
+// The command line as a struct: parsed once, every value checked, before
+// anything is opened. The only part of the program that knows the argument
+// parser.
 
 #ifndef LOWMEM_ENGINE_CLI_FLAGS_H_
 #define LOWMEM_ENGINE_CLI_FLAGS_H_
@@ -56,7 +57,7 @@ struct TraceFlags {
 };
 
 struct PerplexityFlags {
-  std::string file;                // "-": stdin
+  std::string file;                 // "-": stdin
   uint32_t max_context_tokens = 0;  // 0: the model's
   uint32_t stride_tokens = 0;       // 0: half the context
 };
@@ -98,9 +99,9 @@ struct ParsedCommandLine {
   std::string text;
 };
 
-// Errors: kInvalidArgument for wrong usage, with where to read on; kUnimplemented
-// for what is part of the command line but not of this version; kResourceExhausted
-// when `--ram-budget auto` finds no memory.
+// Errors: kInvalidArgument for wrong usage, with where to read on;
+// kUnimplemented for what is part of the command line but not of this version;
+// kResourceExhausted when `--ram-budget auto` finds no memory.
 absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc,
                                                    const char* const* argv);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lowmem-run generate. Uses nothing of the engine but its public API, as a program
-// of somebody else would.
+// lowmem-run generate. Uses nothing of the engine but its public API, as a
+// program of somebody else would.
 #include "absl/strings/str_cat.h"
 #include "engine/cli/command.h"
 #include "engine/cli/open_engine.h"
@@ -39,7 +39,8 @@ std::string ResultJson(const std::vector<int32_t>& prompt_ids,
 
 absl::Status RunGenerate(const Flags& flags, Console& console) {
   const GenerateFlags& generate = flags.generate;
-  LOWMEM_ASSIGN_OR_RETURN(const PromptFlags prompt, ReadPrompt(generate.prompt));
+  LOWMEM_ASSIGN_OR_RETURN(const PromptFlags prompt,
+                          ReadPrompt(generate.prompt));
   LOWMEM_ASSIGN_OR_RETURN(
       const std::unique_ptr<Engine> engine,
       OpenEngine(flags.global,
@@ -50,13 +51,13 @@ absl::Status RunGenerate(const Flags& flags, Console& console) {
   LOWMEM_RETURN_IF_ERROR(AppendPrompt(prompt, *session));
   const std::vector<int32_t> prompt_ids = session->ids();
 
-  // A signal between the check and Generate still ends it at the first token.
+  // A signal before the check ends it here; one after it is the session's.
   const CancelOnSignal cancel_on_signal(*session);
   LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
   absl::Status written;
   bool printed = false;
-  const absl::StatusOr<GenerateResult> result = session->Generate(
-      generate.options, [&](absl::string_view text) {
+  const absl::StatusOr<GenerateResult> result =
+      session->Generate(generate.options, [&](absl::string_view text) {
         if (!flags.global.json) {
           written = console.Write(text);
           printed = true;

@@ -20,7 +20,10 @@ void AppendConfig(const ModelSummary& summary, JsonWriter& json) {
   const ModelConfig& config = summary.config;
   json.Key("family").String(summary.family);
   json.Key("num_layers").Uint(config.num_layers).Key("dim").Uint(config.dim);
-  json.Key("ff_dim").Uint(config.ff_dim).Key("num_heads").Uint(config.num_heads);
+  json.Key("ff_dim")
+      .Uint(config.ff_dim)
+      .Key("num_heads")
+      .Uint(config.num_heads);
   json.Key("num_kv_heads").Uint(config.num_kv_heads);
   json.Key("head_dim").Uint(config.head_dim);
   json.Key("vocab_size").Uint(config.vocab_size);
@@ -58,7 +61,10 @@ void AppendTensor(const Checkpoint& checkpoint, const TensorInfo& tensor,
                   JsonWriter& json) {
   json.BeginObject();
   json.Key("name").String(tensor.name);
-  json.Key("dtype").String(TraitsOf(tensor.dtype).name).Key("shape").BeginArray();
+  json.Key("dtype")
+      .String(TraitsOf(tensor.dtype).name)
+      .Key("shape")
+      .BeginArray();
   for (const uint64_t size : tensor.shape) json.Uint(size);
   json.EndArray();
   json.Key("file").String(checkpoint.files()[tensor.file_idx]->path());
@@ -98,33 +104,36 @@ std::string ConfigText(const ModelSummary& summary) {
   const ModelConfig& config = summary.config;
   return absl::StrCat(
       Line("family", summary.family),
-      Line("parameters", absl::StrFormat("%.1f M", summary.num_parameters / 1e6)),
+      Line("parameters",
+           absl::StrFormat("%.1f M", summary.num_parameters / 1e6)),
       Line("weights", FormatBytes(summary.model_bytes)),
       Line("layers", absl::StrCat(config.num_layers, " of width ", config.dim,
                                   ", feed-forward ", config.ff_dim)),
-      Line("heads", absl::StrCat(config.num_heads, " of ", config.head_dim, ", ",
-                                 config.num_kv_heads, " of keys and values")),
-      Line("vocabulary",
-           absl::StrCat(config.vocab_size,
-                        config.tied_head ? ", head tied to the embedding" : "")),
+      Line("heads",
+           absl::StrCat(config.num_heads, " of ", config.head_dim, ", ",
+                        config.num_kv_heads, " of keys and values")),
+      Line(
+          "vocabulary",
+          absl::StrCat(config.vocab_size,
+                       config.tied_head ? ", head tied to the embedding" : "")),
       Line("context", absl::StrCat(config.max_context_tokens, " tokens")));
 }
 
 std::string ForecastText(const ModelSummary& summary,
                          std::optional<uint64_t> budget_bytes) {
-  std::string text = absl::StrFormat("\n%-6s %12s %12s %12s %12s%s\n", "mode",
-                                     "at least", "full context", "a token",
-                                     "mapped file", budget_bytes ? "  fits" : "");
+  std::string text = absl::StrFormat(
+      "\n%-6s %12s %12s %12s %12s%s\n", "mode", "at least", "full context",
+      "a token", "mapped file", budget_bytes ? "  fits" : "");
   for (const MemoryForecast& forecast : summary.forecasts) {
-    absl::StrAppendFormat(
-        &text, "%-6s %12s %12s %12s %12s%s\n", ModeName(forecast.mode),
-        FormatBytes(forecast.min_required_bytes()),
-        FormatBytes(forecast.full_required_bytes()),
-        FormatBytes(forecast.footprint.kv_bytes_per_token),
-        FormatBytes(forecast.mapped_weight_bytes),
-        !budget_bytes                               ? ""
-        : CheckFits(forecast, *budget_bytes).ok() ? "   yes"
-                                                    : "    no");
+    absl::StrAppendFormat(&text, "%-6s %12s %12s %12s %12s%s\n",
+                          ModeName(forecast.mode),
+                          FormatBytes(forecast.min_required_bytes()),
+                          FormatBytes(forecast.full_required_bytes()),
+                          FormatBytes(forecast.footprint.kv_bytes_per_token),
+                          FormatBytes(forecast.mapped_weight_bytes),
+                          !budget_bytes                             ? ""
+                          : CheckFits(forecast, *budget_bytes).ok() ? "   yes"
+                                                                    : "    no");
   }
   absl::StrAppend(&text, "\n",
                   Line("least budget", FormatBytes(summary.min_budget_bytes)));
@@ -139,12 +148,13 @@ absl::Status PrintText(const ModelSummary& summary, const Flags& flags,
   if (!flags.info.tensors) return absl::OkStatus();
   LOWMEM_RETURN_IF_ERROR(console.Write("\n"));
   for (const TensorInfo& tensor : summary.checkpoint->tensors()) {
-    const RandomAccessFile& file = *summary.checkpoint->files()[tensor.file_idx];
+    const RandomAccessFile& file =
+        *summary.checkpoint->files()[tensor.file_idx];
     LOWMEM_RETURN_IF_ERROR(console.Write(absl::StrFormat(
         "%-48s %-8s %-16s %14d %12d  %s\n", Printable(tensor.name),
         TraitsOf(tensor.dtype).name,
-        absl::StrCat("[", absl::StrJoin(tensor.shape, ", "), "]"), tensor.file_ofs,
-        tensor.size_bytes, Printable(file.path()))));
+        absl::StrCat("[", absl::StrJoin(tensor.shape, ", "), "]"),
+        tensor.file_ofs, tensor.size_bytes, Printable(file.path()))));
   }
   return absl::OkStatus();
 }
@@ -156,8 +166,9 @@ absl::Status RunInfo(const Flags& flags, Console& console) {
   LOWMEM_ASSIGN_OR_RETURN(
       const ModelSummary summary,
       SummarizeModel(EngineOptionsOf(flags.global, {}, progress)));
-  LOWMEM_RETURN_IF_ERROR(flags.global.json ? PrintJson(summary, flags, console)
-                                           : PrintText(summary, flags, console));
+  LOWMEM_RETURN_IF_ERROR(flags.global.json
+                             ? PrintJson(summary, flags, console)
+                             : PrintText(summary, flags, console));
   if (flags.global.stats) console.Note(StatsText(ProcessMeter(), ""));
   return absl::OkStatus();
 }

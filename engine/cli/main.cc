@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // lowmem-run: arguments in, exit code out. Everything between is a command.
 
+#include <unistd.h>
+
 #include <exception>
 #include <new>
-
-#include <unistd.h>
 
 #include "absl/status/status.h"
 #include "engine/cli/command.h"
@@ -18,7 +18,8 @@ namespace lowmem::cli {
 namespace {
 
 constexpr char kOutOfMemory[] =
-    "lowmem-run: out of memory; a smaller --ctx, --mode mmap or more memory helps\n";
+    "lowmem-run: out of memory; a smaller --ctx, --mode mmap or more memory "
+    "helps\n";
 
 // Where memory ends in a place that cannot unwind, such as a worker thread.
 [[noreturn]] void OnTerminate() {

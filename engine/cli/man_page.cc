@@ -55,7 +55,8 @@ void AppendFooter(absl::string_view footer, std::string* page) {
   bool literal = false;
   for (absl::string_view line : absl::StrSplit(footer, '\n')) {
     const bool indented = !line.empty() && line[0] == ' ';
-    if (indented != literal) absl::StrAppend(page, indented ? ".nf\n" : ".fi\n");
+    if (indented != literal)
+      absl::StrAppend(page, indented ? ".nf\n" : ".fi\n");
     literal = indented;
     absl::StrAppend(page, line.empty() ? ".PP" : Escaped(line), "\n");
   }
@@ -66,8 +67,10 @@ void AppendFooter(absl::string_view footer, std::string* page) {
 
 std::string ManPage(CLI::App& app) {
   std::string page = absl::StrCat(
-      ".TH LOWMEM\\-RUN 1 \"\" \"lowmem ", LOWMEM_VERSION, "\" \"User Commands\"\n",
-      ".SH NAME\nlowmem\\-run \\- run language models larger than the memory they "
+      ".TH LOWMEM\\-RUN 1 \"\" \"lowmem ", LOWMEM_VERSION,
+      "\" \"User Commands\"\n",
+      ".SH NAME\nlowmem\\-run \\- run language models larger than the memory "
+      "they "
       "may use\n",
       ".SH SYNOPSIS\n.B lowmem\\-run\n[\\fIoptions\\fR] \\fIcommand\\fR "
       "[\\fIoptions of the command\\fR]\n",
@@ -92,7 +95,8 @@ std::string ManPage(CLI::App& app) {
     if (meaning.empty()) continue;
     absl::StrAppend(&page, ".TP\n.B ", exit_code, "\n", Escaped(meaning), "\n");
   }
-  absl::StrAppend(&page, ".PP\nA reader that closes stdout early ends the run with 0.\n");
+  absl::StrAppend(
+      &page, ".PP\nA reader that closes stdout early ends the run with 0.\n");
   return page;
 }
 

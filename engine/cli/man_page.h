@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lowmem-run(1), made from the declared commands and options, so that it cannot say
-// anything else than --help does.
+// lowmem-run(1), made from the declared commands and options, so that it cannot
+// say anything else than --help does.
 
 #ifndef LOWMEM_ENGINE_CLI_MAN_PAGE_H_
 #define LOWMEM_ENGINE_CLI_MAN_PAGE_H_

@@ -5,8 +5,8 @@
 
 namespace lowmem::cli {
 
-EngineOptions EngineOptionsOf(const GlobalFlags& flags, const EngineLimits& limits,
-                              Progress& progress) {
+EngineOptions EngineOptionsOf(const GlobalFlags& flags,
+                              const EngineLimits& limits, Progress& progress) {
   EngineOptions options;
   options.model_path = flags.model_path;
   options.mode = flags.mode;

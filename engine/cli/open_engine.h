@@ -19,14 +19,13 @@ struct EngineLimits {
   uint32_t prefill_chunk_tokens = 0;  // 0: chosen
 };
 
-// The options of an engine, with `progress` shown while weights are copied and an
-// end to it on a signal. `progress` must outlive the opening.
-EngineOptions EngineOptionsOf(const GlobalFlags& flags, const EngineLimits& limits,
-                              Progress& progress);
+// The options of an engine, with `progress` shown while weights are copied and
+// an end to it on a signal. `progress` must outlive the opening.
+EngineOptions EngineOptionsOf(const GlobalFlags& flags,
+                              const EngineLimits& limits, Progress& progress);
 
-// Opens flags.model_path, with a progress bar while weights are copied. A signal
-// ends it.
-// Errors: those of Engine::Open; kCancelled after a signal.
+// Opens flags.model_path, with a progress bar while weights are copied. A
+// signal ends it. Errors: those of Engine::Open; kCancelled after a signal.
 absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const GlobalFlags& flags,
                                                    const EngineLimits& limits,
                                                    const Console& console);

@@ -14,7 +14,8 @@
 namespace lowmem::cli {
 namespace {
 
-// The library's own limits, so that a mistake is found before a model is opened.
+// The library's own limits, so that a mistake is found before a model is
+// opened.
 constexpr size_t kMaxStops = 64;
 constexpr size_t kMaxStopBytes = 4096;
 
@@ -47,8 +48,8 @@ absl::StatusOr<std::vector<T>> ParseList(absl::string_view text,
 absl::Status NotYet(absl::string_view option, absl::string_view value,
                     absl::string_view offered) {
   return absl::UnimplementedError(
-      absl::StrCat(option, ": not supported in this version; expected ", offered,
-                   ", got '", value, "'"));
+      absl::StrCat(option, ": not supported in this version; expected ",
+                   offered, ", got '", value, "'"));
 }
 
 }  // namespace
@@ -70,7 +71,8 @@ absl::StatusOr<uint64_t> ParseSeed(absl::string_view text) {
   return value;
 }
 
-absl::StatusOr<float> ParseNumber(absl::string_view text, float min, float max) {
+absl::StatusOr<float> ParseNumber(absl::string_view text, float min,
+                                  float max) {
   double value = 0;
   if (!ParseWhole(text, &value) || !std::isfinite(value) || value < min ||
       value > max) {
@@ -105,9 +107,11 @@ absl::StatusOr<std::vector<Mode>> ParseModes(absl::string_view text) {
   return ParseList<Mode>(text, ParseMode);
 }
 
-absl::Status AddStopText(const std::string& text, std::vector<std::string>& stops) {
+absl::Status AddStopText(const std::string& text,
+                         std::vector<std::string>& stops) {
   if (text.empty() || text.size() > kMaxStopBytes) {
-    return Expected(absl::StrCat("a text of 1 to ", kMaxStopBytes, " bytes"), text);
+    return Expected(absl::StrCat("a text of 1 to ", kMaxStopBytes, " bytes"),
+                    text);
   }
   if (stops.size() == kMaxStops) {
     return Expected(absl::StrCat("at most ", kMaxStops, " of them"), text);

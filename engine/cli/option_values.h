@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Option values from their text, strictly: the whole text, in range, or an error
-// that names what was expected. The argument parser's own conversions take octal,
-// hexadecimal and blanks; these do not.
+// Option values from their text, strictly: the whole text, in range, or an
+// error that names what was expected. The argument parser's own conversions
+// take octal, hexadecimal and blanks; these do not.
 
 #ifndef LOWMEM_ENGINE_CLI_OPTION_VALUES_H_
 #define LOWMEM_ENGINE_CLI_OPTION_VALUES_H_
@@ -32,8 +32,10 @@ absl::StatusOr<std::vector<uint64_t>> ParseBudgets(absl::string_view text);
 absl::StatusOr<Mode> ParseMode(absl::string_view text);
 // "mmap,copy". At least one.
 absl::StatusOr<std::vector<Mode>> ParseModes(absl::string_view text);
-// Adds one more text that ends a generation, of at most 64, each of 1 to 4096 bytes.
-absl::Status AddStopText(const std::string& text, std::vector<std::string>& stops);
+// Adds one more text that ends a generation, of at most 64, each of 1 to 4096
+// bytes.
+absl::Status AddStopText(const std::string& text,
+                         std::vector<std::string>& stops);
 // OK for "auto" and "buffered"; kUnimplemented for "uring" and "pread".
 absl::Status CheckIo(absl::string_view text);
 // OK for "f32"; kUnimplemented for "bf16" and "q8".

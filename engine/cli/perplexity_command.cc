@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // lowmem-run perplexity: how well a model predicts a text.
-#include "engine/generate/perplexity.h"
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/cli/command.h"
@@ -10,6 +8,7 @@
 #include "engine/cli/stats.h"
 #include "engine/cli/text_input.h"
 #include "engine/generate/engine_state.h"
+#include "engine/generate/perplexity.h"
 #include "storage/base/json_writer.h"
 #include "storage/base/limits.h"
 #include "storage/base/status_macros.h"
@@ -42,8 +41,9 @@ absl::Status RunPerplexity(const Flags& flags, Console& console) {
   {
     Progress progress(kCopyingWeights, console.quiet());
     LOWMEM_ASSIGN_OR_RETURN(
-        engine, EngineState::Open(EngineOptionsOf(
-                    flags.global, {perplexity.max_context_tokens, 0}, progress)));
+        engine,
+        EngineState::Open(EngineOptionsOf(
+            flags.global, {perplexity.max_context_tokens, 0}, progress)));
   }
   LOWMEM_ASSIGN_OR_RETURN(
       const std::vector<int32_t> ids,

@@ -26,11 +26,10 @@ std::string ProgressLine(absl::string_view label, uint64_t done_bytes,
           ? 1.0
           : std::min(1.0, static_cast<double>(done_bytes) / total_bytes);
   const size_t filled = static_cast<size_t>(share * kBarChars);
-  return absl::StrFormat("%s [%s%s] %3d %%, %s of %s", label,
-                         std::string(filled, '#'),
-                         std::string(kBarChars - filled, '-'),
-                         static_cast<int>(share * 100), FormatBytes(done_bytes),
-                         FormatBytes(total_bytes));
+  return absl::StrFormat(
+      "%s [%s%s] %3d %%, %s of %s", label, std::string(filled, '#'),
+      std::string(kBarChars - filled, '-'), static_cast<int>(share * 100),
+      FormatBytes(done_bytes), FormatBytes(total_bytes));
 }
 
 Progress::Progress(absl::string_view label, bool quiet)
@@ -48,8 +47,8 @@ void Progress::Update(uint64_t done_bytes, uint64_t total_bytes) {
   if (now < next_draw_) return;
   next_draw_ = now + kRedrawInterval;
   drawn_ = true;
-  WriteError(
-      absl::StrCat("\r", ProgressLine(label_, done_bytes, total_bytes), "\033[K"));
+  WriteError(absl::StrCat("\r", ProgressLine(label_, done_bytes, total_bytes),
+                          "\033[K"));
 }
 
 }  // namespace lowmem::cli

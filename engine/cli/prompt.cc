@@ -23,7 +23,8 @@ absl::Status AppendPrompt(const PromptFlags& prompt, Session& session) {
                              : session.AppendText(prompt.text.value_or("")));
   if (session.ids().empty()) {
     return absl::InvalidArgumentError(
-        "prompt: empty, and this model puts no token in front; expected at least "
+        "prompt: empty, and this model puts no token in front; expected at "
+        "least "
         "one token, got 0");
   }
   return absl::OkStatus();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cli/signals.h"
 
-#include <csignal>
-
 #include <cerrno>
+#include <csignal>
 
 namespace lowmem::cli {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C. The first SIGINT or SIGTERM asks the work to stop and the process ends
-// in order; the second one ends it at once, as if nobody had listened.
+// Ctrl-C. The first SIGINT or SIGTERM asks the work to stop and the process
+// ends in order; the second one ends it at once, as if nobody had listened.
 
 #ifndef LOWMEM_ENGINE_CLI_SIGNALS_H_
 #define LOWMEM_ENGINE_CLI_SIGNALS_H_
@@ -12,16 +12,16 @@
 
 namespace lowmem::cli {
 
-// Also ignores SIGPIPE, so that a closed stdout is an error code. Blocking reads
-// end with EINTR when a signal comes.
+// Also ignores SIGPIPE, so that a closed stdout is an error code. Blocking
+// reads end with EINTR when a signal comes.
 void InstallSignalHandlers();
 
 // True from the first signal on.
 const std::atomic<bool>& InterruptedFlag();
 inline bool Interrupted() { return InterruptedFlag().load(); }
 
-// OK, or kCancelled from the first signal on. For the loops and progress callbacks
-// of commands.
+// OK, or kCancelled from the first signal on. For the loops and progress
+// callbacks of commands.
 absl::Status CheckInterrupted();
 
 // While this lives, the first signal calls Cancel of `session`.

@@ -20,6 +20,7 @@ std::string StatsText(const Meter& meter, absl::string_view mode_reason) {
 Meter ProcessMeter() {
   const ProcessMemory memory = ReadProcessMemory();
   Meter meter;
+  meter.mode = "none";
   meter.vm_hwm_bytes = memory.vm_hwm_bytes;
   meter.rss_anon_bytes = memory.rss_anon_bytes;
   meter.rss_file_bytes = memory.rss_file_bytes;

@@ -18,8 +18,8 @@ void AppendMeter(const Meter& meter, JsonWriter& json);
 // Lines for people, ended by a newline. `mode_reason` may be empty.
 std::string StatsText(const Meter& meter, absl::string_view mode_reason);
 
-// A meter of a run without a model in memory: what the process holds and has read,
-// all else absent or zero.
+// A meter of a run without a model in memory, of mode "none": what the process
+// holds and has read, all else absent or zero.
 Meter ProcessMeter();
 
 }  // namespace lowmem::cli

@@ -62,7 +62,8 @@ absl::StatusOr<std::string> ReadText(const std::string& path,
   if (fd < 0) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR) {
-      return absl::NotFoundError(absl::StrCat(Printable(path), ": no such file"));
+      return absl::NotFoundError(
+          absl::StrCat(Printable(path), ": no such file"));
     }
     return absl::UnavailableError(
         absl::StrCat(Printable(path), ": cannot open: ", std::strerror(error)));

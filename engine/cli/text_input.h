@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from files and stdin: whole, or line by line. Unlike a model's files these
-// may be pipes and terminals. Every length is bounded.
+// Text from files and stdin: whole, or line by line. Unlike a model's files
+// these may be pipes and terminals. Every length is bounded.
 
 #ifndef LOWMEM_ENGINE_CLI_TEXT_INPUT_H_
 #define LOWMEM_ENGINE_CLI_TEXT_INPUT_H_
@@ -14,9 +14,10 @@
 namespace lowmem::cli {
 
 // Reads all of `path`; "-" is stdin.
-// Errors: kNotFound; kInvalidArgument for a folder or for more than `max_bytes`;
-// kUnavailable when reading fails; kCancelled after a signal.
-absl::StatusOr<std::string> ReadText(const std::string& path, uint64_t max_bytes);
+// Errors: kNotFound; kInvalidArgument for a folder or for more than
+// `max_bytes`; kUnavailable when reading fails; kCancelled after a signal.
+absl::StatusOr<std::string> ReadText(const std::string& path,
+                                     uint64_t max_bytes);
 
 // Lines of stdin.
 // Thread safety: one thread at a time. Memory: one line and 64 KiB.

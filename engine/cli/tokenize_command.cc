@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lowmem-run tokenize: JSON lines in, JSON lines out. A bad line gives an error line
-// and the next one goes on.
+// lowmem-run tokenize: JSON lines in, JSON lines out. A bad line gives an error
+// line and the next one goes on.
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -41,7 +41,8 @@ absl::StatusOr<bool> BoolOf(const JsonValue& line, absl::string_view key,
   if (value == nullptr) return fallback;
   const std::optional<bool> flag = value->AsBool();
   if (!flag.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(key, ": expected a boolean"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, ": expected a boolean"));
   }
   return *flag;
 }
@@ -74,7 +75,8 @@ absl::Status AppendEncoded(const Tokenizer& tokenizer, const JsonValue& line,
     return absl::InvalidArgumentError("text: expected a string");
   }
   Tokenizer::EncodeOptions options;
-  LOWMEM_ASSIGN_OR_RETURN(options.add_special, BoolOf(line, "add_special", true));
+  LOWMEM_ASSIGN_OR_RETURN(options.add_special,
+                          BoolOf(line, "add_special", true));
   LOWMEM_ASSIGN_OR_RETURN(options.parse_special,
                           BoolOf(line, "parse_special", true));
   LOWMEM_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // lowmem-run trace: hidden states and logits to a file.
-#include "engine/generate/trace.h"
-
 #include "absl/strings/str_cat.h"
 #include "engine/cli/command.h"
 #include "engine/cli/open_engine.h"
 #include "engine/cli/signals.h"
 #include "engine/cli/stats.h"
 #include "engine/generate/engine_state.h"
+#include "engine/generate/trace.h"
 #include "storage/base/json_writer.h"
 #include "storage/base/status_macros.h"
 

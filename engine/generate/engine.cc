@@ -57,10 +57,14 @@ class OpenedEngine final : public Engine {
 
 absl::string_view ModeName(Mode mode) {
   switch (mode) {
-    case Mode::kAuto: return "auto";
-    case Mode::kMmap: return "mmap";
-    case Mode::kCopy: return "copy";
-    case Mode::kStream: return "stream";
+    case Mode::kAuto:
+      return "auto";
+    case Mode::kMmap:
+      return "mmap";
+    case Mode::kCopy:
+      return "copy";
+    case Mode::kStream:
+      return "stream";
   }
   return "unknown";
 }

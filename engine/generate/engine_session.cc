@@ -40,11 +40,16 @@ absl::Status ValidateGenerate(const GenerateOptions& options) {
 
 absl::string_view StopReasonName(StopReason reason) {
   switch (reason) {
-    case StopReason::kEos: return "eos";
-    case StopReason::kStopText: return "stop";
-    case StopReason::kLength: return "length";
-    case StopReason::kContext: return "context";
-    case StopReason::kInterrupted: return "interrupted";
+    case StopReason::kEos:
+      return "eos";
+    case StopReason::kStopText:
+      return "stop";
+    case StopReason::kLength:
+      return "length";
+    case StopReason::kContext:
+      return "context";
+    case StopReason::kInterrupted:
+      return "interrupted";
   }
   return "unknown";
 }
@@ -69,46 +74,53 @@ absl::Status EngineSession::AppendText(absl::string_view text,
 absl::StatusOr<GenerateResult> EngineSession::Generate(
     const GenerateOptions& options,
     absl::FunctionRef<bool(absl::string_view text)> on_text) {
-  cancel_.store(false, std::memory_order_relaxed);
   LOWMEM_RETURN_IF_ERROR(ValidateGenerate(options));
   LOWMEM_ASSIGN_OR_RETURN(
       const SamplingPlan plan,
       PlanSampling(options.sampling, engine_.sampling_defaults()));
   if (ids_.empty()) {
     return absl::InvalidArgumentError(
-        "prompt is empty and the model has no token that begins a text; expected "
+        "prompt is empty and the model has no token that begins a text; "
+        "expected "
         "at least one token");
   }
   const std::lock_guard<std::mutex> lock(engine_.mutex());
-  const GeneratorInput input{engine_.transformer(),    engine_.tokenizer(),
-                             engine_.sampler_buffers(), engine_.eos_ids(),
+  const GeneratorInput input{engine_.transformer(),        engine_.tokenizer(),
+                             engine_.sampler_buffers(),    engine_.eos_ids(),
                              engine_.max_context_tokens(), cancel_};
   LOWMEM_ASSIGN_OR_RETURN(
       GenerateResult result,
       GenerateTokens(input, options, plan, ids_, *kv_, on_text));
+  if (result.stop_reason == StopReason::kInterrupted) ForgetCancel();
   engine_.FillMemory(result.meter);
   result.meter.kv_bytes = kv_->allocated_bytes();
   return result;
 }
 
 absl::Status EngineSession::Score(
-    absl::FunctionRef<absl::Status(uint64_t pos, absl::Span<const float> logits)>
+    absl::FunctionRef<absl::Status(uint64_t pos,
+                                   absl::Span<const float> logits)>
         on_logits) {
-  cancel_.store(false, std::memory_order_relaxed);
   const std::lock_guard<std::mutex> lock(engine_.mutex());
   LogitsObserver observer(on_logits);
   const absl::Span<const int32_t> new_ids =
       absl::MakeConstSpan(ids_).subspan(kv_->size());
-  if (new_ids.empty()) return absl::OkStatus();
-  return engine_.transformer().Forward(new_ids, LogitsFor::kEveryToken, &cancel_,
-                                       *kv_, observer);
+  absl::Status status;
+  if (cancel_.load(std::memory_order_relaxed)) {
+    status = absl::CancelledError("cancelled");
+  } else if (!new_ids.empty()) {
+    status = engine_.transformer().Forward(new_ids, LogitsFor::kEveryToken,
+                                           &cancel_, *kv_, observer);
+  }
+  if (absl::IsCancelled(status)) ForgetCancel();
+  return status;
 }
 
 absl::Status EngineSession::Truncate(uint64_t num_tokens) {
   if (num_tokens > ids_.size()) {
-    return absl::OutOfRangeError(
-        absl::StrCat("truncate: expected at most ", ids_.size(),
-                     " tokens, got ", num_tokens));
+    return absl::OutOfRangeError(absl::StrCat("truncate: expected at most ",
+                                              ids_.size(), " tokens, got ",
+                                              num_tokens));
   }
   ids_.resize(num_tokens);
   kv_->Truncate(std::min(kv_->size(), static_cast<uint32_t>(num_tokens)));

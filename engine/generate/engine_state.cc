@@ -32,9 +32,9 @@ absl::Status ValidateOptions(const EngineOptions& options) {
         "ram_budget_bytes: out of range; expected at least 1, got 0");
   }
   if (options.prefill_chunk_tokens > kMaxChunkTokens) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "prefill_chunk_tokens: out of range; expected 0 to ", kMaxChunkTokens,
-        ", got ", options.prefill_chunk_tokens));
+    return absl::InvalidArgumentError(
+        absl::StrCat("prefill_chunk_tokens: out of range; expected 0 to ",
+                     kMaxChunkTokens, ", got ", options.prefill_chunk_tokens));
   }
   return absl::OkStatus();
 }
@@ -127,59 +127,60 @@ absl::Status EngineState::Choose(const EngineOptions& options) {
 
 absl::Status EngineState::LoadTokens() {
   LOWMEM_ASSIGN_OR_RETURN(tokenizer_, LoadTokenizer(*checkpoint_));
-  LOWMEM_ASSIGN_OR_RETURN(
-      tokenizer_charge_,
-      tokenizer_account_.Reserve(
-          mode_choice_.forecast.footprint.tokenizer_bytes));
-  eos_ids_ = UnionOfIds(
-      {generation_eos_ids_, config_.eos_ids, tokenizer_->eos_ids()});
+  LOWMEM_ASSIGN_OR_RETURN(tokenizer_charge_,
+                          tokenizer_account_.Reserve(
+                              mode_choice_.forecast.footprint.tokenizer_bytes));
+  eos_ids_ =
+      UnionOfIds({generation_eos_ids_, config_.eos_ids, tokenizer_->eos_ids()});
   return absl::OkStatus();
 }
 
 absl::Status EngineState::LoadWeights(const EngineOptions& options) {
   LOWMEM_ASSIGN_OR_RETURN(pool_, ThreadPool::Create(num_threads_));
   if (mode_choice_.mode == Mode::kCopy) {
+    CopySourceOptions source_options;
+    source_options.drop_behind = ram_budget_bytes_.has_value();
     LOWMEM_ASSIGN_OR_RETURN(
         source_,
-        NewCopySource(*checkpoint_, weights_.UsedTensors(*checkpoint_),
-                      weights_account_,
-                      [&](uint64_t done_bytes, uint64_t total_bytes) {
-                        return options.on_load_progress
-                                   ? options.on_load_progress(
-                                         {done_bytes, total_bytes})
-                                   : absl::OkStatus();
-                      }));
+        NewCopySource(
+            *checkpoint_, weights_.UsedTensors(*checkpoint_), source_options,
+            weights_account_, [&](uint64_t done_bytes, uint64_t total_bytes) {
+              return options.on_load_progress
+                         ? options.on_load_progress({done_bytes, total_bytes})
+                         : absl::OkStatus();
+            }));
   } else {
     MmapSourceOptions source_options;
     source_options.drop_behind = mode_choice_.drop_behind;
-    LOWMEM_ASSIGN_OR_RETURN(source_, NewMmapSource(*checkpoint_, source_options));
+    LOWMEM_ASSIGN_OR_RETURN(source_,
+                            NewMmapSource(*checkpoint_, source_options));
     LOWMEM_RETURN_IF_ERROR(GuardMappings());
   }
   LOWMEM_ASSIGN_OR_RETURN(
-      sampler_buffers_, SamplerBuffers::Create(config_.vocab_size,
-                                               sampler_account_));
+      sampler_buffers_,
+      SamplerBuffers::Create(config_.vocab_size, sampler_account_));
   LOWMEM_ASSIGN_OR_RETURN(
       transformer_,
-      Transformer::Create(
-          config_, *checkpoint_, weights_, *source_, *pool_,
-          TransformerOptions{
-              std::min(mode_choice_.chunk_tokens, max_context_tokens_),
-              max_context_tokens_},
-          arena_account_));
+      Transformer::Create(config_, *checkpoint_, weights_, *source_, *pool_,
+                          TransformerOptions{std::min(mode_choice_.chunk_tokens,
+                                                      max_context_tokens_),
+                                             max_context_tokens_},
+                          arena_account_));
   transformer_ = std::make_unique<GuardedTransformer>(
       std::move(transformer_), guarded_ranges_, checkpoint_->path());
   return absl::OkStatus();
 }
 
-// A mapping begins as far before the bytes of a tensor as the tensor lies into its
-// file. Looking at the address touches no page.
+// A mapping begins as far before the bytes of a tensor as the tensor lies into
+// its file. Looking at the address touches no page.
 absl::Status EngineState::GuardMappings() {
   std::vector<bool> is_guarded(checkpoint_->files().size(), false);
   for (TensorId id : weights_.UsedTensors(*checkpoint_)) {
     const TensorInfo& tensor = checkpoint_->tensors()[id];
     if (is_guarded[tensor.file_idx] || tensor.size_bytes == 0) continue;
     is_guarded[tensor.file_idx] = true;
-    LOWMEM_ASSIGN_OR_RETURN(const WeightLease lease, source_->Acquire(id, 0, 1));
+    LOWMEM_ASSIGN_OR_RETURN(const WeightLease lease,
+                            source_->Acquire(id, 0, 1));
     guarded_ranges_.Add(absl::MakeConstSpan(
         lease.data() - tensor.file_ofs,
         checkpoint_->files()[tensor.file_idx]->size_bytes()));
@@ -225,8 +226,8 @@ void EngineState::FillMemory(Meter& meter) const {
   meter.page_cache_bytes = CachedBytes(*checkpoint_);
   meter.major_faults =
       CountedSince(memory_before_.major_faults, now.major_faults);
-  meter.storage_read_bytes = CountedSince(memory_before_.storage_read_bytes,
-                                          now.storage_read_bytes);
+  meter.storage_read_bytes =
+      CountedSince(memory_before_.storage_read_bytes, now.storage_read_bytes);
   meter.load_s = load_time_.count();
 }
 

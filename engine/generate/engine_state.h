@@ -41,8 +41,8 @@ namespace lowmem {
 // Memory: one account a kind, all below one with the budget as its limit.
 class EngineState {
  public:
-  // As Engine::Open. Order: headers, configuration, choice of mode with the check of
-  // the budget, tokenizer, and only then weights.
+  // As Engine::Open. Order: headers, configuration, choice of mode with the
+  // check of the budget, tokenizer, and only then weights.
   static absl::StatusOr<std::unique_ptr<EngineState>> Open(
       const EngineOptions& options);
 
@@ -50,7 +50,9 @@ class EngineState {
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const std::vector<int32_t>& eos_ids() const { return eos_ids_; }
-  const SamplingOptions& sampling_defaults() const { return sampling_defaults_; }
+  const SamplingOptions& sampling_defaults() const {
+    return sampling_defaults_;
+  }
   const ModeChoice& mode_choice() const { return mode_choice_; }
   uint32_t max_context_tokens() const { return max_context_tokens_; }
 
@@ -61,16 +63,16 @@ class EngineState {
   MemoryAccount& account() { return account_; }
 
   // Whether `new_ids` may follow a sequence of `num_tokens`.
-  // Errors: kInvalidArgument for an id outside the vocabulary; kOutOfRange when the
-  // context cannot hold them. REQUIRES: num_tokens <= max_context_tokens().
+  // Errors: kInvalidArgument for an id outside the vocabulary; kOutOfRange when
+  // the context cannot hold them. REQUIRES: num_tokens <= max_context_tokens().
   absl::Status CheckIds(uint64_t num_tokens,
                         absl::Span<const int32_t> new_ids) const;
 
   // An empty cache of max_context_tokens(), charged to the budget.
   std::unique_ptr<KvCache> NewKvCache();
 
-  // kv_bytes of the meter are those of all sessions; what belongs to one Generate
-  // call is left as it is. Counters of the system start at Open.
+  // kv_bytes of the meter are those of all sessions; what belongs to one
+  // Generate call is left as it is. Counters of the system start at Open.
   void FillMemory(Meter& meter) const;
 
  private:

@@ -18,8 +18,9 @@ namespace {
 
 absl::Status WrongKind(const std::string& path, absl::string_view key,
                        absl::string_view expected) {
-  return absl::DataLossError(absl::StrCat(
-      Printable(path), ": ", key, ": is of the wrong kind; expected ", expected));
+  return absl::DataLossError(absl::StrCat(Printable(path), ": ", key,
+                                          ": is of the wrong kind; expected ",
+                                          expected));
 }
 
 // Absent and null mean the same.
@@ -64,13 +65,13 @@ absl::Status ReadEosIds(const JsonValue& root, const std::string& path,
 
 }  // namespace
 
-absl::StatusOr<GenerationConfig> ParseGenerationConfig(absl::string_view text,
-                                                       const std::string& path) {
+absl::StatusOr<GenerationConfig> ParseGenerationConfig(
+    absl::string_view text, const std::string& path) {
   absl::StatusOr<JsonValue> parsed = JsonValue::Parse(text);
   if (!parsed.ok()) {
-    return absl::Status(parsed.status().code(),
-                        absl::StrCat(Printable(path), ": ",
-                                     parsed.status().message()));
+    return absl::Status(
+        parsed.status().code(),
+        absl::StrCat(Printable(path), ": ", parsed.status().message()));
   }
   const JsonValue& root = *parsed;
   if (!root.is_object()) {
@@ -85,8 +86,8 @@ absl::StatusOr<GenerationConfig> ParseGenerationConfig(absl::string_view text,
       ReadFloat(root, path, "temperature", sampling.temperature));
   LOWMEM_RETURN_IF_ERROR(ReadFloat(root, path, "top_p", sampling.top_p));
   LOWMEM_RETURN_IF_ERROR(ReadFloat(root, path, "min_p", sampling.min_p));
-  LOWMEM_RETURN_IF_ERROR(ReadFloat(root, path, "repetition_penalty",
-                                   sampling.repetition_penalty));
+  LOWMEM_RETURN_IF_ERROR(
+      ReadFloat(root, path, "repetition_penalty", sampling.repetition_penalty));
   if (const JsonValue* top_k = FindSet(root, "top_k")) {
     const std::optional<uint64_t> number = top_k->AsUint64();
     if (!number) return WrongKind(path, "top_k", "an integer of at least 0");

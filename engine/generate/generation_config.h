@@ -19,21 +19,20 @@ namespace lowmem {
 
 struct GenerationConfig {
   std::vector<int32_t> eos_ids;
-  // Set where the file sets them. Temperature only with do_sample: a file without
-  // it asks for the argmax.
+  // Set where the file sets them. Temperature only with do_sample: a file
+  // without it asks for the argmax.
   SamplingOptions sampling;
 };
 
-// Parses the text of a generation_config.json; `path` is for messages. Keys that
-// are not known are passed over.
-// Errors: kDataLoss for malformed JSON, and for a known key whose value is of the
-// wrong kind or out of range.
+// Parses the text of a generation_config.json; `path` is for messages. Keys
+// that are not known are passed over. Errors: kDataLoss for malformed JSON, and
+// for a known key whose value is of the wrong kind or out of range.
 absl::StatusOr<GenerationConfig> ParseGenerationConfig(absl::string_view text,
                                                        const std::string& path);
 
-// The file beside the weights; an absent file, and any GGUF, gives no end tokens
-// and no defaults.
-// Errors: as above; kUnavailable when it cannot be read.
+// The file beside the weights; an absent file, and any GGUF, gives no end
+// tokens and no defaults. Errors: as above; kUnavailable when it cannot be
+// read.
 absl::StatusOr<GenerationConfig> ReadGenerationConfig(
     const Checkpoint& checkpoint);
 

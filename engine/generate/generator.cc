@@ -39,8 +39,11 @@ class TextOutput {
   TextOutput(const Tokenizer& tokenizer, const GenerateOptions& options,
              absl::FunctionRef<bool(absl::string_view)> on_text,
              std::string& text)
-      : tokenizer_(tokenizer), detokenizer_(tokenizer, options.skip_special),
-        scanner_(options.stop_texts), on_text_(on_text), text_(text) {}
+      : tokenizer_(tokenizer),
+        detokenizer_(tokenizer, options.skip_special),
+        scanner_(options.stop_texts),
+        on_text_(on_text),
+        text_(text) {}
 
   absl::Status Add(int32_t id) {
     // A model may have more rows than its tokenizer has tokens, to fill up a
@@ -83,8 +86,10 @@ class CostClock {
  public:
   CostClock(const Transformer& transformer, uint64_t num_prompt_tokens,
             uint64_t num_new_tokens)
-      : transformer_(transformer), num_prompt_tokens_(num_prompt_tokens),
-        num_new_tokens_(num_new_tokens), begin_(Clock::now()),
+      : transformer_(transformer),
+        num_prompt_tokens_(num_prompt_tokens),
+        num_new_tokens_(num_new_tokens),
+        begin_(Clock::now()),
         passes_at_begin_(transformer.num_weight_passes()),
         bytes_at_begin_(transformer.weight_bytes_read()) {}
 
@@ -98,19 +103,22 @@ class CostClock {
   void Fill(uint64_t num_generated_tokens, Meter& meter) const {
     meter.prompt_tokens = num_prompt_tokens_;
     meter.generated_tokens = num_generated_tokens;
-    meter.weight_bytes_read = transformer_.weight_bytes_read() - bytes_at_begin_;
+    meter.weight_bytes_read =
+        transformer_.weight_bytes_read() - bytes_at_begin_;
     if (num_tokens_ == 0) return;
     const double prefill_s = SecondsBetween(begin_, first_token_);
     meter.time_to_first_token_s = prefill_s;
     meter.prefill_weight_passes =
         static_cast<double>(passes_at_first_ - passes_at_begin_);
     if (prefill_s > 0) {
-      meter.prefill_tokens_per_s = static_cast<double>(num_new_tokens_) / prefill_s;
+      meter.prefill_tokens_per_s =
+          static_cast<double>(num_new_tokens_) / prefill_s;
     }
     if (num_tokens_ == 1) return;
     const double num_decoded = static_cast<double>(num_tokens_ - 1);
     meter.decode_weight_passes =
-        static_cast<double>(transformer_.num_weight_passes() - passes_at_first_) /
+        static_cast<double>(transformer_.num_weight_passes() -
+                            passes_at_first_) /
         num_decoded;
     const double decode_s = SecondsBetween(first_token_, last_token_);
     if (decode_s > 0) meter.decode_tokens_per_s = num_decoded / decode_s;
@@ -136,7 +144,8 @@ absl::StatusOr<GenerateResult> GenerateTokens(
     const SamplingPlan& plan, std::vector<int32_t>& ids, KvCache& kv,
     absl::FunctionRef<bool(absl::string_view text)> on_text) {
   // The logits of the last token are not kept: it is computed again.
-  if (kv.size() == ids.size()) kv.Truncate(static_cast<uint32_t>(ids.size() - 1));
+  if (kv.size() == ids.size())
+    kv.Truncate(static_cast<uint32_t>(ids.size() - 1));
 
   GenerateResult result;
   Sampler sampler(plan, ids, input.sampler_buffers);
@@ -145,6 +154,10 @@ absl::StatusOr<GenerateResult> GenerateTokens(
   CostClock costs(input.transformer, ids.size(), ids.size() - kv.size());
 
   while (true) {
+    if (input.cancel.load(std::memory_order_relaxed)) {
+      result.stop_reason = StopReason::kInterrupted;
+      break;
+    }
     if (options.max_new_tokens >= 0 &&
         result.ids.size() >= static_cast<uint64_t>(options.max_new_tokens)) {
       result.stop_reason = StopReason::kLength;
@@ -163,7 +176,8 @@ absl::StatusOr<GenerateResult> GenerateTokens(
     }
     LOWMEM_RETURN_IF_ERROR(computed);
     costs.OnToken();
-    if (!options.ignore_eos && absl::c_linear_search(input.eos_ids, next.id())) {
+    if (!options.ignore_eos &&
+        absl::c_linear_search(input.eos_ids, next.id())) {
       result.stop_reason = StopReason::kEos;
       break;
     }
@@ -174,7 +188,7 @@ absl::StatusOr<GenerateResult> GenerateTokens(
       result.stop_reason = StopReason::kStopText;
       break;
     }
-    if (output.refused() || input.cancel.load(std::memory_order_relaxed)) {
+    if (output.refused()) {
       result.stop_reason = StopReason::kInterrupted;
       break;
     }

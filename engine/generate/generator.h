@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The token loop: computes what is new, chooses a token, hands out its text, until a
-// stop rule ends it. Knows nothing of files, modes or other sessions.
+// The token loop: computes what is new, chooses a token, hands out its text,
+// until a stop rule ends it. Knows nothing of files, modes or other sessions.
 
 #ifndef LOWMEM_ENGINE_GENERATE_GENERATOR_H_
 #define LOWMEM_ENGINE_GENERATE_GENERATOR_H_
@@ -34,15 +34,16 @@ struct GeneratorInput {
   const std::atomic<bool>& cancel;
 };
 
-// Continues the sequence `ids`, of which `kv` holds the first kv.size(). Appends each
-// token that is chosen, but an end token, before it is handed out, so that a failure
-// leaves both usable. Of the meter, what concerns tokens, passes and time is filled.
+// Continues the sequence `ids`, of which `kv` holds the first kv.size().
+// Appends each token that is chosen, but an end token, before it is handed out,
+// so that a failure leaves both usable. Of the meter, what concerns tokens,
+// passes and time is filled.
 //
-// A token's text may be held back: until its last character is complete, and while
-// it may begin a stop text. It is handed out when generation ends otherwise.
-// REQUIRES: `ids` is not empty; options are valid; kv.size() <= ids.size().
-// Errors: those of Transformer::Forward, kCancelled excepted: that is an
-// interruption.
+// A token's text may be held back: until its last character is complete, and
+// while it may begin a stop text. It is handed out when generation ends
+// otherwise. REQUIRES: `ids` is not empty; options are valid; kv.size() <=
+// ids.size(). Errors: those of Transformer::Forward, kCancelled excepted: that
+// is an interruption.
 absl::StatusOr<GenerateResult> GenerateTokens(
     const GeneratorInput& input, const GenerateOptions& options,
     const SamplingPlan& plan, std::vector<int32_t>& ids, KvCache& kv,

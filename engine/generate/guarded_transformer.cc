@@ -18,9 +18,9 @@ absl::Status GuardedTransformer::Forward(absl::Span<const int32_t> ids,
       transformer_->Forward(ids, logits_for, cancel, kv, observer);
   if (!ranges_.lost()) return status;
   kv.Truncate(std::min(size_before, kv.size()));
-  return absl::UnavailableError(
-      absl::StrCat(Printable(path_),
-                   ": became shorter or could not be read while it was in use"));
+  return absl::UnavailableError(absl::StrCat(
+      Printable(path_),
+      ": became shorter or could not be read while it was in use"));
 }
 
 }  // namespace lowmem

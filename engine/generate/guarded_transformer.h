@@ -13,14 +13,15 @@
 namespace lowmem {
 
 // After a pass that met zero pages in the place of weights, Forward returns
-// kUnavailable and forgets the keys and values of that pass. Logits may have reached
-// the observer before. Lost once is lost for good.
-// Thread safety: one thread at a time. Lifetime: `ranges` must outlive it.
+// kUnavailable and forgets the keys and values of that pass. Logits may have
+// reached the observer before. Lost once is lost for good. Thread safety: one
+// thread at a time. Lifetime: `ranges` must outlive it.
 class GuardedTransformer final : public Transformer {
  public:
   GuardedTransformer(std::unique_ptr<Transformer> transformer,
                      const GuardedRanges& ranges, std::string path)
-      : transformer_(std::move(transformer)), ranges_(ranges),
+      : transformer_(std::move(transformer)),
+        ranges_(ranges),
         path_(std::move(path)) {}
 
   absl::Status Forward(absl::Span<const int32_t> ids, LogitsFor logits_for,

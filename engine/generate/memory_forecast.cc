@@ -69,10 +69,11 @@ absl::Status CheckFits(const MemoryForecast& forecast, uint64_t budget_bytes) {
     if (item.num_bytes > largest->num_bytes) largest = &item;
   }
   return absl::ResourceExhaustedError(absl::StrCat(
-      "mode ", ModeName(forecast.mode), " does not fit the memory budget; needed ",
-      FormatBytes(required), " (", required, "), allowed ",
-      FormatBytes(budget_bytes), " (", budget_bytes, "), largest item: ",
-      largest->name, " ", FormatBytes(largest->num_bytes)));
+      "mode ", ModeName(forecast.mode),
+      " does not fit the memory budget; needed ", FormatBytes(required), " (",
+      required, "), allowed ", FormatBytes(budget_bytes), " (", budget_bytes,
+      "), largest item: ", largest->name, " ",
+      FormatBytes(largest->num_bytes)));
 }
 
 }  // namespace lowmem

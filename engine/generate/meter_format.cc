@@ -12,14 +12,16 @@
 namespace lowmem {
 namespace {
 
-// Calls `visit`(name, unit, value) for each field in order; the one list of them.
+// Calls `visit`(name, unit, value) for each field in order; the one list of
+// them.
 enum class Unit { kText, kCount, kBytes, kSeconds, kRatio, kPerSecond };
 
 template <typename Visit>
 void ForEachField(const Meter& meter, Visit visit) {
   visit("mode", Unit::kText, meter.mode);
   visit("threads", Unit::kCount, std::optional<uint64_t>(meter.threads));
-  const auto bytes = [&](absl::string_view name, std::optional<uint64_t> value) {
+  const auto bytes = [&](absl::string_view name,
+                         std::optional<uint64_t> value) {
     visit(name, Unit::kBytes, value);
   };
   bytes("ram_budget_bytes", meter.ram_budget_bytes);
@@ -74,7 +76,8 @@ struct TextVisitor {
   void operator()(absl::string_view name, Unit unit,
                   std::optional<uint64_t> value) {
     if (!value) return Line(name, "-");
-    Line(name, unit == Unit::kBytes ? FormatBytes(*value) : absl::StrCat(*value));
+    Line(name,
+         unit == Unit::kBytes ? FormatBytes(*value) : absl::StrCat(*value));
   }
   void operator()(absl::string_view name, Unit unit,
                   std::optional<double> value) {

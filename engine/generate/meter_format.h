@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A meter as JSON and as lines for people. Every command shows it through here, so
-// names and units are the same everywhere.
+// A meter as JSON and as lines for people. Every command shows it through here,
+// so names and units are the same everywhere.
 
 #ifndef LOWMEM_ENGINE_GENERATE_METER_FORMAT_H_
 #define LOWMEM_ENGINE_GENERATE_METER_FORMAT_H_

@@ -10,8 +10,8 @@
 namespace lowmem {
 namespace {
 
-// One pass over the weights serves 128 tokens: beyond that the arithmetic, not the
-// reading, takes the time, and activations only grow.
+// One pass over the weights serves 128 tokens: beyond that the arithmetic, not
+// the reading, takes the time, and activations only grow.
 constexpr uint32_t kDefaultChunkTokens = 128;
 
 // The largest chunk with which `mode` fits, or the refusal for the smallest.
@@ -35,7 +35,8 @@ absl::StatusOr<ModeChoice> FitMode(Mode mode,
   }
 }
 
-// Mapped pages that do not fit the budget beside what must be had are given back.
+// Mapped pages that do not fit the budget beside what must be had are given
+// back.
 bool MustDropBehind(const ModeChoice& choice,
                     std::optional<uint64_t> budget_bytes) {
   if (choice.mode != Mode::kMmap || !budget_bytes) return false;

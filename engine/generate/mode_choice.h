@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides where the weights live and how many tokens go through a layer together,
-// so that what was promised to the user fits. A pure function of sizes.
+// Decides where the weights live and how many tokens go through a layer
+// together, so that what was promised to the user fits. A pure function of
+// sizes.
 
 #ifndef LOWMEM_ENGINE_GENERATE_MODE_CHOICE_H_
 #define LOWMEM_ENGINE_GENERATE_MODE_CHOICE_H_

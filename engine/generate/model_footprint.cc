@@ -60,11 +60,10 @@ uint64_t EstimateTokenizerBytes(const Checkpoint& checkpoint) {
   return num_bytes;
 }
 
-absl::StatusOr<ModelFootprint> MeasureFootprint(const Checkpoint& checkpoint,
-                                                const ModelConfig& config,
-                                                const ModelWeights& weights,
-                                                const TransformerOptions& options,
-                                                uint32_t num_threads) {
+absl::StatusOr<ModelFootprint> MeasureFootprint(
+    const Checkpoint& checkpoint, const ModelConfig& config,
+    const ModelWeights& weights, const TransformerOptions& options,
+    uint32_t num_threads) {
   ModelFootprint footprint;
   footprint.weight_bytes = UsedWeightBytes(checkpoint, weights);
   LOWMEM_ASSIGN_OR_RETURN(

@@ -46,7 +46,8 @@ absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options) {
         const ModeChoice choice,
         ChooseMode(mode, std::nullopt, options.prefill_chunk_tokens,
                    footprint_of_chunk));
-    summary.prefill_chunk_tokens = std::min(choice.chunk_tokens, context_tokens);
+    summary.prefill_chunk_tokens =
+        std::min(choice.chunk_tokens, context_tokens);
     summary.forecasts.push_back(choice.forecast);
   }
   const uint32_t smallest_chunk =

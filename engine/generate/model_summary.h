@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model is and what it will cost, read from headers alone: the substance of
-// `info`.
+// What a model is and what it will cost, read from headers alone: the substance
+// of `info`.
 
 #ifndef LOWMEM_ENGINE_GENERATE_MODEL_SUMMARY_H_
 #define LOWMEM_ENGINE_GENERATE_MODEL_SUMMARY_H_
@@ -19,12 +19,13 @@
 namespace lowmem {
 
 struct ModelSummary {
-  // The tensor table: checkpoint->tensors(), and checkpoint->files() by file_idx.
+  // The tensor table: checkpoint->tensors(), and checkpoint->files() by
+  // file_idx.
   std::unique_ptr<Checkpoint> checkpoint;
   ModelConfig config;
   std::string family;
-  uint64_t num_parameters = 0;     // elements of the tensors that are used
-  uint64_t model_bytes = 0;        // of the tensors that are used
+  uint64_t num_parameters = 0;  // elements of the tensors that are used
+  uint64_t model_bytes = 0;     // of the tensors that are used
   std::vector<MemoryForecast> forecasts;  // mmap, copy
   uint32_t prefill_chunk_tokens = 0;      // that the forecasts are for
   uint32_t num_threads = 0;
@@ -32,9 +33,9 @@ struct ModelSummary {
   uint64_t min_budget_bytes = 0;
 };
 
-// Uses of the options the path, threads, context and chunk; mode and budget do not
-// matter. Reads no weight and no tokenizer.
-// Errors: those of Engine::Open up to the choice of mode.
+// Uses of the options the path, threads, context and chunk; mode and budget do
+// not matter. Reads no weight and no tokenizer. Errors: those of Engine::Open
+// up to the choice of mode.
 absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options);
 
 }  // namespace lowmem

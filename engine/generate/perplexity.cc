@@ -49,7 +49,8 @@ double NegativeLogLikelihood(absl::Span<const float> logits, int32_t id) {
   const double largest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (float logit : logits) sum += std::exp(logit - largest);
-  // In this order: where the logits are huge the logarithm would be lost in them.
+  // In this order: where the logits are huge the logarithm would be lost in
+  // them.
   return std::log(sum) + (largest - logits[id]);
 }
 
@@ -64,8 +65,8 @@ absl::StatusOr<PerplexityResult> MeasurePerplexity(
   const uint32_t stride_tokens = options.stride_tokens != 0
                                      ? options.stride_tokens
                                      : std::max(window_tokens / 2, 1u);
-  LOWMEM_RETURN_IF_ERROR(CheckOptions(window_tokens, stride_tokens,
-                                      engine.max_context_tokens()));
+  LOWMEM_RETURN_IF_ERROR(
+      CheckOptions(window_tokens, stride_tokens, engine.max_context_tokens()));
   if (ids.size() < 2) {
     return absl::InvalidArgumentError(absl::StrCat(
         "text is too short; expected at least 2 tokens, got ", ids.size()));
@@ -79,10 +80,11 @@ absl::StatusOr<PerplexityResult> MeasurePerplexity(
   const std::unique_ptr<KvCache> kv = engine.NewKvCache();
   PerplexityResult result;
   double sum = 0;
-  size_t num_seen = 0;  // tokens of the text that were predicted or context only
+  size_t num_seen =
+      0;  // tokens of the text that were predicted or context only
   for (size_t begin = 0; num_seen < ids.size(); begin += stride_tokens) {
-    const absl::Span<const int32_t> window = ids.subspan(
-        begin, std::min<size_t>(window_tokens, ids.size() - begin));
+    const absl::Span<const int32_t> window =
+        ids.subspan(begin, std::min<size_t>(window_tokens, ids.size() - begin));
     // The first token to be predicted, counted from the window's start.
     const size_t first = std::max<size_t>(num_seen - begin, 1);
     if (first < window.size()) {

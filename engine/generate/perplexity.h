@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well a model predicts a text: the mean negative log likelihood of its tokens,
-// over sliding windows as in Hugging Face's guide "Perplexity of fixed-length
-// models".
+// How well a model predicts a text: the mean negative log likelihood of its
+// tokens, over sliding windows as in Hugging Face's guide "Perplexity of
+// fixed-length models".
 
 #ifndef LOWMEM_ENGINE_GENERATE_PERPLEXITY_H_
 #define LOWMEM_ENGINE_GENERATE_PERPLEXITY_H_
@@ -27,12 +27,12 @@ struct PerplexityResult {
   uint64_t num_tokens = 0;  // predicted
 };
 
-// A window begins every stride_tokens; it predicts what no window before it did,
-// with all before that in the window as context. The first token of the text is
-// context only; with a stride of a whole window, so is the first of each.
-// `on_progress` is told how many tokens of how many are done.
-// Errors: kInvalidArgument for fewer than 2 ids, an id outside the vocabulary, a
-// window of less than 2 tokens or beyond the context, or a stride of more than a
+// A window begins every stride_tokens; it predicts what no window before it
+// did, with all before that in the window as context. The first token of the
+// text is context only; with a stride of a whole window, so is the first of
+// each. `on_progress` is told how many tokens of how many are done. Errors:
+// kInvalidArgument for fewer than 2 ids, an id outside the vocabulary, a window
+// of less than 2 tokens or beyond the context, or a stride of more than a
 // window; kCancelled.
 absl::StatusOr<PerplexityResult> MeasurePerplexity(
     EngineState& engine, absl::Span<const int32_t> ids,

@@ -50,13 +50,13 @@ void LowerToQuota(const std::string& mount, absl::string_view group, bool is_v2,
   while (true) {
     const std::string folder = absl::StrCat(mount, path);
     const std::optional<uint32_t> granted =
-        is_v2 ? ProcessorsFromCpuMax(
-                    ReadShortFile(absl::StrCat(folder, "/cpu.max")))
-              : QuotaProcessors(
-                    absl::StripAsciiWhitespace(ReadShortFile(
-                        absl::StrCat(folder, "/cpu.cfs_quota_us"))),
-                    absl::StripAsciiWhitespace(ReadShortFile(
-                        absl::StrCat(folder, "/cpu.cfs_period_us"))));
+        is_v2
+            ? ProcessorsFromCpuMax(
+                  ReadShortFile(absl::StrCat(folder, "/cpu.max")))
+            : QuotaProcessors(absl::StripAsciiWhitespace(ReadShortFile(
+                                  absl::StrCat(folder, "/cpu.cfs_quota_us"))),
+                              absl::StripAsciiWhitespace(ReadShortFile(
+                                  absl::StrCat(folder, "/cpu.cfs_period_us"))));
     if (granted) processors = std::min(processors, *granted);
     if (path.empty()) return;
     path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
@@ -64,7 +64,8 @@ void LowerToQuota(const std::string& mount, absl::string_view group, bool is_v2,
 }
 
 uint32_t AffinityProcessors() {
-  // Larger than any cpu_set_t of a machine today; the kernel says how much it used.
+  // Larger than any cpu_set_t of a machine today; the kernel says how much it
+  // used.
   std::vector<cpu_set_t> mask(16);
   if (sched_getaffinity(0, mask.size() * sizeof(cpu_set_t), mask.data()) == 0) {
     const int count = CPU_COUNT_S(mask.size() * sizeof(cpu_set_t), mask.data());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many processors this process may use: its affinity mask and the processor
-// quota of its control groups (v1 and v2). A container with two processors' worth
-// of quota on a large machine must not start a thread for each core.
+// quota of its control groups (v1 and v2). A container with two processors'
+// worth of quota on a large machine must not start a thread for each core.
 
 #ifndef LOWMEM_ENGINE_GENERATE_POSIX_PROCESSORS_H_
 #define LOWMEM_ENGINE_GENERATE_POSIX_PROCESSORS_H_

@@ -2,9 +2,10 @@
 // What the handler of SIGBUS knows: which address ranges are mapped models, and
 // which of them lost pages. The public face is lowmem/sigbus_guard.h.
 //
-// The way of libwayland's wl_shm: a fault inside a registered range gets anonymous
-// zero pages mapped over the rest of it, is noted, and the instruction goes on. The
-// computation ends with garbage and its owner must ask lost().
+// The way of libwayland's wl_shm: a fault inside a registered range gets
+// anonymous zero pages mapped over the rest of it, is noted, and the
+// instruction goes on. The computation ends with garbage and its owner must ask
+// lost().
 
 #ifndef LOWMEM_ENGINE_GENERATE_POSIX_SIGBUS_GUARD_H_
 #define LOWMEM_ENGINE_GENERATE_POSIX_SIGBUS_GUARD_H_
@@ -18,10 +19,10 @@
 
 namespace lowmem {
 
-// Ranges that the handler may repair. Registered whether the handler is installed or
-// not. Movable; unregisters when destroyed.
-// Thread safety: Add and the destructor one thread at a time; lost() from any.
-// Lifetime: destroyed before the mapping is unmapped.
+// Ranges that the handler may repair. Registered whether the handler is
+// installed or not. Movable; unregisters when destroyed. Thread safety: Add and
+// the destructor one thread at a time; lost() from any. Lifetime: destroyed
+// before the mapping is unmapped.
 class GuardedRanges {
  public:
   GuardedRanges() = default;

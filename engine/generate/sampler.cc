@@ -25,9 +25,9 @@ auto MoreLikely(absl::Span<const float> logits) {
   };
 }
 
-// logits become (logit - largest) / temperature: at most 0, never NaN, whatever came
-// in. Subtracting first keeps a small temperature from overflowing. False when there
-// is no number above minus infinity among them.
+// logits become (logit - largest) / temperature: at most 0, never NaN, whatever
+// came in. Subtracting first keeps a small temperature from overflowing. False
+// when there is no number above minus infinity among them.
 bool Scale(float temperature, absl::Span<float> logits) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kLargest = std::numeric_limits<float>::max();
@@ -49,8 +49,9 @@ uint64_t SamplerBuffers::BytesFor(uint32_t vocab_size) {
 
 absl::StatusOr<SamplerBuffers> SamplerBuffers::Create(uint32_t vocab_size,
                                                       MemoryAccount& account) {
-  LOWMEM_ASSIGN_OR_RETURN(AlignedBuffer block,
-                          AlignedBuffer::Allocate(BytesFor(vocab_size), account));
+  LOWMEM_ASSIGN_OR_RETURN(
+      AlignedBuffer block,
+      AlignedBuffer::Allocate(BytesFor(vocab_size), account));
   return SamplerBuffers(std::move(block), vocab_size);
 }
 
@@ -166,10 +167,9 @@ size_t Sampler::KeepMinP(size_t num_kept) {
   float largest = 0;
   for (uint32_t id : order) largest = std::max(largest, probabilities[id]);
   const float threshold = plan_.min_p * largest;
-  const auto end =
-      std::stable_partition(order.begin(), order.end(), [&](uint32_t id) {
-        return probabilities[id] >= threshold;
-      });
+  const auto end = std::stable_partition(
+      order.begin(), order.end(),
+      [&](uint32_t id) { return probabilities[id] >= threshold; });
   return static_cast<size_t>(end - order.begin());
 }
 

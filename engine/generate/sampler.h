@@ -2,10 +2,11 @@
 // Chooses the next token from the logits. Definitions as in transformers and
 // llama.cpp, in this order: penalties, temperature, top-k, top-p, min-p, draw.
 //
-// What is defined here beyond them, so that a text is the same everywhere: of equal
-// logits the smaller id comes first; top-k keeps exactly k; top-p keeps a token
-// while those before it sum to less than top_p; NaN and minus infinity are never
-// chosen, unless there is nothing else: then id 0. exp is that of vector_ops.h.
+// What is defined here beyond them, so that a text is the same everywhere: of
+// equal logits the smaller id comes first; top-k keeps exactly k; top-p keeps a
+// token while those before it sum to less than top_p; NaN and minus infinity
+// are never chosen, unless there is nothing else: then id 0. exp is that of
+// vector_ops.h.
 
 #ifndef LOWMEM_ENGINE_GENERATE_SAMPLER_H_
 #define LOWMEM_ENGINE_GENERATE_SAMPLER_H_
@@ -52,10 +53,10 @@ class Sampler {
   Sampler(const SamplingPlan& plan, absl::Span<const int32_t> prompt_ids,
           SamplerBuffers& buffers);
 
-  // The token that follows position `pos` - 1, that is, the one at `pos`, which is
-  // also the index of its random number. `logits` [vocab_size] is not changed.
-  // The token is remembered for the penalties.
-  // REQUIRES: logits.size() is the vocabulary's size, which is not 0.
+  // The token that follows position `pos` - 1, that is, the one at `pos`, which
+  // is also the index of its random number. `logits` [vocab_size] is not
+  // changed. The token is remembered for the penalties. REQUIRES: logits.size()
+  // is the vocabulary's size, which is not 0.
   int32_t Choose(absl::Span<const float> logits, uint64_t pos);
 
  private:

@@ -10,10 +10,11 @@ namespace {
 // Written so that NaN, which compares false with everything, is refused.
 absl::Status CheckRange(absl::string_view name, std::optional<float> value,
                         float lowest, float highest) {
-  if (!value || (*value >= lowest && *value <= highest)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, ": out of range; expected ",
-                                                 lowest, " to ", highest, ", got ",
-                                                 *value));
+  if (!value || (*value >= lowest && *value <= highest))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": out of range; expected ", lowest, " to ", highest,
+                   ", got ", *value));
 }
 
 template <typename T>
@@ -24,7 +25,8 @@ T FirstSet(std::optional<T> first, std::optional<T> second, T neutral) {
 }  // namespace
 
 absl::Status ValidateSampling(const SamplingOptions& options) {
-  LOWMEM_RETURN_IF_ERROR(CheckRange("temperature", options.temperature, 0, 100));
+  LOWMEM_RETURN_IF_ERROR(
+      CheckRange("temperature", options.temperature, 0, 100));
   LOWMEM_RETURN_IF_ERROR(CheckRange("top_p", options.top_p, 0, 1));
   if (options.top_p == 0.0f) {
     return absl::InvalidArgumentError(
@@ -46,14 +48,15 @@ absl::StatusOr<SamplingPlan> PlanSampling(
   plan.temperature =
       FirstSet(options.temperature, model_defaults.temperature, 0.0f);
   // Some models ship a penalty for their sampling (Qwen2.5: 1.1). The argmax is
-  // meant to be of the raw logits, so only what the caller asked for counts there.
+  // meant to be of the raw logits, so only what the caller asked for counts
+  // there.
   const SamplingOptions none;
   const SamplingOptions& penalty_defaults =
       plan.temperature == 0.0f ? none : model_defaults;
   plan.penalties.repetition = FirstSet(
       options.repetition_penalty, penalty_defaults.repetition_penalty, 1.0f);
-  plan.penalties.presence =
-      FirstSet(options.presence_penalty, penalty_defaults.presence_penalty, 0.0f);
+  plan.penalties.presence = FirstSet(options.presence_penalty,
+                                     penalty_defaults.presence_penalty, 0.0f);
   plan.penalties.frequency = FirstSet(options.frequency_penalty,
                                       penalty_defaults.frequency_penalty, 0.0f);
   plan.top_k = FirstSet(options.top_k, model_defaults.top_k, uint32_t{0});

@@ -39,9 +39,10 @@ struct SamplingPlan {
 absl::Status ValidateSampling(const SamplingOptions& options);
 
 // `model_defaults` holds what generation_config.json sets.
-// Errors: as ValidateSampling, for `options`. REQUIRES: model_defaults are valid.
-absl::StatusOr<SamplingPlan> PlanSampling(const SamplingOptions& options,
-                                          const SamplingOptions& model_defaults);
+// Errors: as ValidateSampling, for `options`. REQUIRES: model_defaults are
+// valid.
+absl::StatusOr<SamplingPlan> PlanSampling(
+    const SamplingOptions& options, const SamplingOptions& model_defaults);
 
 }  // namespace lowmem
 

@@ -36,8 +36,8 @@ absl::Status ValidateStopTexts(absl::Span<const std::string> stop_texts) {
           absl::StrCat("stop_texts: length out of range; expected 1 to ",
                        kMaxStopTextBytes, " bytes, got ", text.size()));
     }
-    // What is printed ends where a stop text begins, so that must be the border of
-    // a character.
+    // What is printed ends where a stop text begins, so that must be the border
+    // of a character.
     if (!IsUtf8(text)) {
       return absl::InvalidArgumentError("stop_texts: is no valid UTF-8");
     }
@@ -92,6 +92,8 @@ std::string StopTextScanner::Add(absl::string_view piece) {
   return released;
 }
 
-std::string StopTextScanner::Finish() { return std::exchange(held_, std::string()); }
+std::string StopTextScanner::Finish() {
+  return std::exchange(held_, std::string());
+}
 
 }  // namespace lowmem

@@ -36,8 +36,8 @@ std::vector<TensorSpec> TensorsOfTrace(const ModelConfig& config,
   return tensors;
 }
 
-// Takes the rows of tensors [first, first + num_buffered]: those of the first go
-// straight to the file, the others wait in the buffer.
+// Takes the rows of tensors [first, first + num_buffered]: those of the first
+// go straight to the file, the others wait in the buffer.
 class TraceObserver final : public ForwardObserver {
  public:
   TraceObserver(const std::vector<TensorSpec>& tensors, size_t first,
@@ -84,7 +84,8 @@ class TraceObserver final : public ForwardObserver {
   const size_t num_tensors_;
   const size_t first_;
   SafetensorsWriter& writer_;
-  std::vector<absl::Span<uint8_t>> free_;  // what is still to be filled, a tensor
+  std::vector<absl::Span<uint8_t>>
+      free_;  // what is still to be filled, a tensor
   uint64_t used_ = 0;
 };
 
@@ -126,18 +127,20 @@ absl::Status RunInPasses(EngineState& engine, absl::Span<const int32_t> ids,
                          SafetensorsWriter& writer) {
   absl::StatusOr<AlignedBuffer> allocated =
       AlignedBuffer::Allocate(kBufferBytes, engine.account());
-  AlignedBuffer buffer = allocated.ok() ? *std::move(allocated) : AlignedBuffer();
+  AlignedBuffer buffer =
+      allocated.ok() ? *std::move(allocated) : AlignedBuffer();
   const std::unique_ptr<KvCache> kv = engine.NewKvCache();
   size_t first = 0;
   while (first < tensors.size()) {
-    const size_t num_buffered = NumBuffered(tensors, first, buffer.size_bytes());
+    const size_t num_buffered =
+        NumBuffered(tensors, first, buffer.size_bytes());
     TraceObserver observer(tensors, first, num_buffered,
                            {buffer.data(), buffer.size_bytes()}, writer);
     kv->Truncate(0);
     LOWMEM_RETURN_IF_ERROR(engine.transformer().Forward(
         ids, LogitsFor::kEveryToken, cancel, *kv, observer));
-    LOWMEM_RETURN_IF_ERROR(
-        writer.Append(absl::MakeConstSpan(buffer.data(), observer.used_bytes())));
+    LOWMEM_RETURN_IF_ERROR(writer.Append(
+        absl::MakeConstSpan(buffer.data(), observer.used_bytes())));
     first += 1 + num_buffered;
   }
   return absl::OkStatus();

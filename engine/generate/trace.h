@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what the model computes on the way into a safetensors file, for comparison
-// with a reference.
+// Writes what the model computes on the way into a safetensors file, for
+// comparison with a reference.
 
 #ifndef LOWMEM_ENGINE_GENERATE_TRACE_H_
 #define LOWMEM_ENGINE_GENERATE_TRACE_H_
@@ -22,12 +22,13 @@ namespace lowmem {
 //   logits                   [num_tokens, vocab_size]
 // The file appears when it is complete.
 //
-// A file is written front to back, but a prompt of several chunks gives the rows of
-// all tensors chunk by chunk. So the sequence is run several times then, each time
-// for as many tensors as fit 32 MiB, or one where the budget has no room for that.
-// Memory: those 32 MiB, charged to the engine's budget; keys and values.
-// Errors: kInvalidArgument for no ids, or one outside the vocabulary; kOutOfRange
-// beyond the context; kCancelled; those of AtomicFile for the file.
+// A file is written front to back, but a prompt of several chunks gives the
+// rows of all tensors chunk by chunk. So the sequence is run several times
+// then, each time for as many tensors as fit 32 MiB, or one where the budget
+// has no room for that. Memory: those 32 MiB, charged to the engine's budget;
+// keys and values. Errors: kInvalidArgument for no ids, or one outside the
+// vocabulary; kOutOfRange beyond the context; kCancelled; those of AtomicFile
+// for the file.
 absl::Status WriteTrace(EngineState& engine, absl::Span<const int32_t> ids,
                         const std::string& out_path,
                         const std::atomic<bool>* cancel);

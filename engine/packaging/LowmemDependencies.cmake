@@ -68,6 +68,7 @@ endif()
 
 if(LOWMEM_BUILD_TESTS)
   find_package(GTest REQUIRED)
+  include(GoogleTest)
 endif()
 if(LOWMEM_BUILD_BENCH)
   find_package(benchmark REQUIRED)

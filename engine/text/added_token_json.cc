@@ -15,7 +15,8 @@ namespace lowmem {
 absl::StatusOr<AddedToken> ParseAddedToken(const JsonValue& entry) {
   AddedToken token;
   LOWMEM_ASSIGN_OR_RETURN(token.content, GetString(entry, "content"));
-  LOWMEM_ASSIGN_OR_RETURN(token.single_word, GetBool(entry, "single_word", false));
+  LOWMEM_ASSIGN_OR_RETURN(token.single_word,
+                          GetBool(entry, "single_word", false));
   LOWMEM_ASSIGN_OR_RETURN(token.lstrip, GetBool(entry, "lstrip", false));
   LOWMEM_ASSIGN_OR_RETURN(token.rstrip, GetBool(entry, "rstrip", false));
   LOWMEM_ASSIGN_OR_RETURN(token.special, GetBool(entry, "special", false));
@@ -38,9 +39,10 @@ absl::Status AddTokens(std::vector<AddedToken> stated,
         known != nullptr ? known->id
                          : vocabulary.Find(token.content).value_or(next_free);
     if (token.id != expected) {
-      return absl::DataLossError(absl::StrCat(
-          "added token \"", Printable(token.content), "\": id does not follow; ",
-          "expected ", expected, ", got ", token.id));
+      return absl::DataLossError(
+          absl::StrCat("added token \"", Printable(token.content),
+                       "\": id does not follow; ", "expected ", expected,
+                       ", got ", token.id));
     }
     const bool is_piece = vocabulary.Has(token.id);
     if (is_piece && vocabulary.Text(token.id) != token.content) {

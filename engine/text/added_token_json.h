@@ -18,11 +18,11 @@ namespace lowmem {
 // Errors: kDataLoss naming the member.
 absl::StatusOr<AddedToken> ParseAddedToken(const JsonValue& entry);
 
-// Adds the tokens, whose ids are those that the file states, and proves these: the
-// reference takes no notice of them and gives a token the id of the piece with the
-// same text, or the next free one, so a file that states another would mean one
-// thing here and another there. Tokens without content are passed over.
-// Errors: kDataLoss.
+// Adds the tokens, whose ids are those that the file states, and proves these:
+// the reference takes no notice of them and gives a token the id of the piece
+// with the same text, or the next free one, so a file that states another would
+// mean one thing here and another there. Tokens without content are passed
+// over. Errors: kDataLoss.
 absl::Status AddTokens(std::vector<AddedToken> stated,
                        const Vocabulary& vocabulary, AddedTokens& added);
 

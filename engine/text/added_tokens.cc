@@ -41,32 +41,33 @@ size_t EndOfSpaceBehind(absl::string_view text, size_t begin) {
 
 absl::Status AddedTokens::Add(AddedToken token) {
   if (token.content.size() > kMaxContentBytes) {
-    return absl::DataLossError(absl::StrCat(
-        "added token \"", Printable(token.content), "\" is too long; expected at ",
-        "most ", kMaxContentBytes, " bytes, got ", token.content.size()));
+    return absl::DataLossError(
+        absl::StrCat("added token \"", Printable(token.content),
+                     "\" is too long; expected at ", "most ", kMaxContentBytes,
+                     " bytes, got ", token.content.size()));
   }
   const auto known = idx_by_content_.find(token.content);
   if (known != idx_by_content_.end()) {
     AddedToken& old = tokens_[known->second];
     if (old.id != token.id) {
-      return absl::DataLossError(absl::StrCat(
-          "added token \"", Printable(token.content), "\" has two ids, ", old.id,
-          " and ", token.id));
+      return absl::DataLossError(
+          absl::StrCat("added token \"", Printable(token.content),
+                       "\" has two ids, ", old.id, " and ", token.id));
     }
     old = std::move(token);
     return absl::OkStatus();
   }
   if (tokens_.size() >= limits::kNumAddedTokens) {
-    return absl::DataLossError(absl::StrCat("too many added tokens; expected at most ",
-                                            limits::kNumAddedTokens));
+    return absl::DataLossError(absl::StrCat(
+        "too many added tokens; expected at most ", limits::kNumAddedTokens));
   }
   const uint32_t idx = static_cast<uint32_t>(tokens_.size());
   const auto [same_id, is_new] = idx_by_id_.emplace(token.id, idx);
   if (!is_new) {
-    return absl::DataLossError(absl::StrCat(
-        "id ", token.id, " stands for two added tokens: \"",
-        Printable(tokens_[same_id->second].content), "\" and \"",
-        Printable(token.content), "\""));
+    return absl::DataLossError(
+        absl::StrCat("id ", token.id, " stands for two added tokens: \"",
+                     Printable(tokens_[same_id->second].content), "\" and \"",
+                     Printable(token.content), "\""));
   }
   idx_by_content_.emplace(token.content, idx);
   tokens_.push_back(std::move(token));
@@ -76,7 +77,8 @@ absl::Status AddedTokens::Add(AddedToken token) {
 absl::Status AddedTokens::Finish(const Normalizer& normalizer) {
   RegexScratch scratch;
   bool any_single_word = false;
-  // Special tokens first: of two that normalize to the same text the first counts.
+  // Special tokens first: of two that normalize to the same text the first
+  // counts.
   for (const bool special : {true, false}) {
     for (uint32_t idx = 0; idx < tokens_.size(); ++idx) {
       const AddedToken& token = tokens_[idx];
@@ -89,9 +91,10 @@ absl::Status AddedTokens::Finish(const Normalizer& normalizer) {
       LOWMEM_ASSIGN_OR_RETURN(std::string text,
                               normalizer.Normalize(token.content, scratch));
       if (text.empty()) {
-        return absl::UnimplementedError(absl::StrCat(
-            "\"", Printable(token.content), "\": nothing is left of it once it is ",
-            "normalized; such a token is not supported"));
+        return absl::UnimplementedError(
+            absl::StrCat("\"", Printable(token.content),
+                         "\": nothing is left of it once it is ",
+                         "normalized; such a token is not supported"));
       }
       if (text != token.content) normalized_content_by_id_[token.id] = text;
       normalized_.entries.push_back({std::move(text), idx});
@@ -119,17 +122,19 @@ const AddedToken* AddedTokens::FindById(int32_t id) const {
 
 absl::string_view AddedTokens::DecodedText(const AddedToken& token) const {
   const auto found = normalized_content_by_id_.find(token.id);
-  return found == normalized_content_by_id_.end() ? token.content : found->second;
+  return found == normalized_content_by_id_.end() ? token.content
+                                                  : found->second;
 }
 
 void AddedTokens::Matcher::Build() {
   std::stable_sort(
       entries.begin(), entries.end(),
       [](const Entry& a, const Entry& b) { return a.text < b.text; });
-  entries.erase(
-      std::unique(entries.begin(), entries.end(),
-                  [](const Entry& a, const Entry& b) { return a.text == b.text; }),
-      entries.end());
+  entries.erase(std::unique(entries.begin(), entries.end(),
+                            [](const Entry& a, const Entry& b) {
+                              return a.text == b.text;
+                            }),
+                entries.end());
   for (const Entry& entry : entries) {
     ++first[static_cast<uint8_t>(entry.text[0]) + 1];
   }
@@ -165,7 +170,8 @@ absl::StatusOr<bool> AddedTokens::StandsAlone(absl::string_view text,
   if (match.begin > 0) {
     std::string before;
     AppendUtf8(CodePointBefore(text, match.begin), before);
-    LOWMEM_ASSIGN_OR_RETURN(const auto word, word_char_->Find(before, 0, scratch));
+    LOWMEM_ASSIGN_OR_RETURN(const auto word,
+                            word_char_->Find(before, 0, scratch));
     if (word.has_value()) return false;
   }
   if (match.end < text.size()) {
@@ -185,8 +191,9 @@ absl::Status AddedTokens::Split(absl::string_view text, Pass pass,
   size_t done = 0;  // everything before is in `parts`
   size_t space_end = 0;
   for (size_t pos = 0; pos < text.size();) {
-    const Matcher::Entry* found =
-        matcher.entries.empty() ? nullptr : matcher.FindPrefix(text.substr(pos));
+    const Matcher::Entry* found = matcher.entries.empty()
+                                      ? nullptr
+                                      : matcher.FindPrefix(text.substr(pos));
     if (found == nullptr) {
       if (matcher.entries.empty()) break;
       ++pos;
@@ -205,16 +212,18 @@ absl::Status AddedTokens::Split(absl::string_view text, Pass pass,
       match.begin = std::max(BeginOfSpaceBefore(text, done, match.begin), done);
     }
     if (token.rstrip) {
-      // Within a run of white space whose end is known there is nothing to seek.
+      // Within a run of white space whose end is known there is nothing to
+      // seek.
       if (match.end >= space_end) space_end = EndOfSpaceBehind(text, match.end);
       match.end = space_end;
     }
     // All of it may be white space that the token before has taken.
     if (match.begin >= match.end) continue;
-    if (done < match.begin) parts.push_back({{done, match.begin}, std::nullopt});
+    if (done < match.begin)
+      parts.push_back({{done, match.begin}, std::nullopt});
     parts.push_back({match, token.id});
-    // As the reference does it: the search goes on behind the token itself, so a
-    // token of white space is found in what rstrip took, and ends it.
+    // As the reference does it: the search goes on behind the token itself, so
+    // a token of white space is found in what rstrip took, and ends it.
     done = match.end;
   }
   if (done != text.size()) parts.push_back({{done, text.size()}, std::nullopt});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens that are found in the text as they stand and never merged: special ones
+// Tokens that are found in the text as they stand and never merged: special
+// ones
 // ("<|im_end|>") and others ("<think>").
 // Source: Hugging Face tokenizers, added_vocabulary.rs.
 
@@ -45,18 +46,18 @@ struct TokenOrText {
 class AddedTokens {
  public:
   // A token with the content of an earlier one replaces it.
-  // Errors: kDataLoss for an id that another content has, or too many or too long
-  // tokens.
+  // Errors: kDataLoss for an id that another content has, or too many or too
+  // long tokens.
   absl::Status Add(AddedToken token);
   // Prepares the search.
-  // Errors: those of the normalizer; kUnimplemented for a token of which it leaves
-  // nothing.
+  // Errors: those of the normalizer; kUnimplemented for a token of which it
+  // leaves nothing.
   absl::Status Finish(const Normalizer& normalizer);
 
   const AddedToken* Find(absl::string_view content) const;
   const AddedToken* FindById(int32_t id) const;
-  // What a token is in decoded text: the form in which it is sought, so of one that
-  // is normalized the normalized content. Usable after Finish.
+  // What a token is in decoded text: the form in which it is sought, so of one
+  // that is normalized the normalized content. Usable after Finish.
   absl::string_view DecodedText(const AddedToken& token) const;
   // In the order they were added.
   const std::vector<AddedToken>& tokens() const { return tokens_; }
@@ -67,13 +68,15 @@ class AddedTokens {
   };
   // Cuts `text` into tokens and what lies between: the leftmost match, of those
   // that begin there the longest. A match that single_word or `parse_special`
-  // rules out is text and is not looked into for shorter ones. An empty text has
-  // no parts. Usable after Finish.
+  // rules out is text and is not looked into for shorter ones. An empty text
+  // has no parts. Usable after Finish.
   absl::Status Split(absl::string_view text, Pass pass, bool parse_special,
-                     RegexScratch& scratch, std::vector<TokenOrText>& parts) const;
+                     RegexScratch& scratch,
+                     std::vector<TokenOrText>& parts) const;
 
  private:
-  // The sought texts in byte order; a range of it narrows as a match gets longer.
+  // The sought texts in byte order; a range of it narrows as a match gets
+  // longer.
   struct Matcher {
     struct Entry {
       std::string text;

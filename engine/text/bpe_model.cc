@@ -24,8 +24,8 @@ uint64_t HashOfPair(int32_t left, int32_t right) {
 absl::Status MergeTable::Add(const Merge& merge) {
   static_assert(limits::kNumMerges - 2 <= CompactIndex::kMaxValue);
   if (merges_.size() >= limits::kNumMerges - 1) {
-    return absl::DataLossError(absl::StrCat("too many merges; expected fewer than ",
-                                            limits::kNumMerges));
+    return absl::DataLossError(absl::StrCat(
+        "too many merges; expected fewer than ", limits::kNumMerges));
   }
   merges_.push_back(merge);
   return absl::OkStatus();
@@ -35,11 +35,11 @@ void MergeTable::Finish() {
   rank_by_pair_.Reset(merges_.size());
   for (uint32_t rank = 0; rank < merges_.size(); ++rank) {
     const Merge& merge = merges_[rank];
-    rank_by_pair_.InsertOrReplace(
-        HashOfPair(merge.left, merge.right), rank, [&](uint32_t other) {
-          return merges_[other].left == merge.left &&
-                 merges_[other].right == merge.right;
-        });
+    rank_by_pair_.InsertOrReplace(HashOfPair(merge.left, merge.right), rank,
+                                  [&](uint32_t other) {
+                                    return merges_[other].left == merge.left &&
+                                           merges_[other].right == merge.right;
+                                  });
   }
 }
 
@@ -89,7 +89,8 @@ void BpeEncoder::Start(absl::string_view piece) {
   const BpeOptions& options = model_.options();
   bool after_unknown = false;
   for (const char byte : piece) {
-    const std::optional<int32_t> id = model_.IdOfByte(static_cast<uint8_t>(byte));
+    const std::optional<int32_t> id =
+        model_.IdOfByte(static_cast<uint8_t>(byte));
     if (id.has_value()) {
       AddSymbol(*id);
     } else if (options.unknown_id.has_value() &&

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte-pair encoding over bytes: a piece of text starts as one symbol a byte, and
-// the neighbouring pair of lowest rank (the leftmost of equals) is joined until no
-// pair has a rank.
-// Source: Hugging Face tokenizers, models/bpe. Left out: dropout, affixes of
-// subwords, byte fallback and characters as first symbols (SentencePiece style).
+// Byte-pair encoding over bytes: a piece of text starts as one symbol a byte,
+// and the neighbouring pair of lowest rank (the leftmost of equals) is joined
+// until no pair has a rank. Source: Hugging Face tokenizers, models/bpe. Left
+// out: dropout, affixes of subwords, byte fallback and characters as first
+// symbols (SentencePiece style).
 
 #ifndef LOWMEM_ENGINE_TEXT_BPE_MODEL_H_
 #define LOWMEM_ENGINE_TEXT_BPE_MODEL_H_
@@ -51,8 +51,8 @@ class MergeTable {
 struct BpeOptions {
   // A piece that is in the vocabulary as a whole is taken without merging.
   bool ignore_merges = false;
-  // Stands for bytes that have no piece of their own; without it they are dropped
-  // before merging, so that their neighbours become neighbours.
+  // Stands for bytes that have no piece of their own; without it they are
+  // dropped before merging, so that their neighbours become neighbours.
   std::optional<int32_t> unknown_id;
   // A run of such bytes is one unknown token.
   bool fuse_unknown = false;
@@ -78,8 +78,9 @@ class BpeModel {
   std::array<int32_t, 256> id_of_byte_;  // -1 where there is none
 };
 
-// Room for encoding pieces one after the other: n log n in the length of a piece.
-// Thread safety: one thread at a time. Lifetime: the model must outlive it.
+// Room for encoding pieces one after the other: n log n in the length of a
+// piece. Thread safety: one thread at a time. Lifetime: the model must outlive
+// it.
 class BpeEncoder {
  public:
   explicit BpeEncoder(const BpeModel& model) : model_(model) {}

@@ -15,9 +15,9 @@
 namespace lowmem {
 namespace {
 
-// Remembers where in the output the ids of recent pieces are: most words of a text
-// come again. Nothing is copied; a slot is overwritten by the next of its hash.
-// Lifetime: for one text and one output.
+// Remembers where in the output the ids of recent pieces are: most words of a
+// text come again. Nothing is copied; a slot is overwritten by the next of its
+// hash. Lifetime: for one text and one output.
 class RecentPieces {
  public:
   explicit RecentPieces(size_t num_pieces)
@@ -25,7 +25,8 @@ class RecentPieces {
                    ? 0
                    : std::bit_ceil(std::min(num_pieces, kMaxSlots))) {}
 
-  // Appends the ids of `piece` of `text` once more, or says that they are unknown.
+  // Appends the ids of `piece` of `text` once more, or says that they are
+  // unknown.
   bool AppendKnown(absl::string_view text, TextRange piece,
                    std::vector<int32_t>& ids) {
     if (slots_.empty()) return false;
@@ -38,8 +39,8 @@ class RecentPieces {
     }
     const size_t old_size = ids.size();
     ids.resize(old_size + (current_->ids.end - current_->ids.begin));
-    std::copy(ids.begin() + current_->ids.begin, ids.begin() + current_->ids.end,
-              ids.begin() + old_size);
+    std::copy(ids.begin() + current_->ids.begin,
+              ids.begin() + current_->ids.end, ids.begin() + old_size);
     return true;
   }
   // Tells where the ids went of the piece that was asked for last.
@@ -146,8 +147,8 @@ absl::StatusOr<std::vector<int32_t>> ByteBpeTokenizer::Encode(
     absl::string_view text, const EncodeOptions& options) const {
   if (text.size() > limits::kPromptBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("text is too long; expected at most ", limits::kPromptBytes,
-                     " bytes, got ", text.size()));
+        absl::StrCat("text is too long; expected at most ",
+                     limits::kPromptBytes, " bytes, got ", text.size()));
   }
   if (const auto invalid = FindInvalidUtf8(text); invalid.has_value()) {
     return absl::InvalidArgumentError(
@@ -158,7 +159,8 @@ absl::StatusOr<std::vector<int32_t>> ByteBpeTokenizer::Encode(
   if (options.add_special) {
     ids.insert(ids.end(), around.prefix.begin(), around.prefix.end());
   }
-  LOWMEM_RETURN_IF_ERROR(Encoding(stages_, options.parse_special, ids).Run(text));
+  LOWMEM_RETURN_IF_ERROR(
+      Encoding(stages_, options.parse_special, ids).Run(text));
   if (options.add_special) {
     ids.insert(ids.end(), around.suffix.begin(), around.suffix.end());
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokenizer of byte-level BPE vocabularies (GPT-2, Llama 3, Qwen, SmolLM2, ...):
-// added tokens out of the raw text, normalizer, added tokens out of that,
+// The tokenizer of byte-level BPE vocabularies (GPT-2, Llama 3, Qwen, SmolLM2,
+// ...): added tokens out of the raw text, normalizer, added tokens out of that,
 // pre-tokenizer, BPE on each piece, the post-processor's ids around.
 
 #ifndef LOWMEM_ENGINE_TEXT_BYTE_BPE_TOKENIZER_H_
@@ -43,7 +43,9 @@ class ByteBpeTokenizer : public Tokenizer {
   bool IsSpecial(int32_t id) const override;
   std::optional<int32_t> FindToken(absl::string_view content) const override;
   std::optional<int32_t> bos_id() const override { return stages_.bos_id; }
-  const std::vector<int32_t>& eos_ids() const override { return stages_.eos_ids; }
+  const std::vector<int32_t>& eos_ids() const override {
+    return stages_.eos_ids;
+  }
 
  private:
   const Stages stages_;

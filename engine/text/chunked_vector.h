@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector that grows by chunks of equal size and never moves what it holds: while
-// a table of unknown length is read, memory stays at its size, where doubling needs
-// up to three times as much and leaves holes behind (gpt-oss: 33 MB after loading
-// instead of 12).
+// A vector that grows by chunks of equal size and never moves what it holds:
+// while a table of unknown length is read, memory stays at its size, where
+// doubling needs up to three times as much and leaves holes behind (gpt-oss: 33
+// MB after loading instead of 12).
 
 #ifndef LOWMEM_ENGINE_TEXT_CHUNKED_VECTOR_H_
 #define LOWMEM_ENGINE_TEXT_CHUNKED_VECTOR_H_

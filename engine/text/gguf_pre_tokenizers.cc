@@ -16,9 +16,9 @@ namespace {
 constexpr absl::string_view kDigits = "Digits";  // one by one
 constexpr absl::string_view kGpt2 = "ByteLevel with GPT-2's regex";
 
-// Patterns as in tokenizer.json of: Qwen/Qwen2, Qwen/Qwen3.5, meta-llama/Meta-Llama-3,
-// openai/gpt-oss, mistralai/Mistral-Nemo, deepseek-ai/DeepSeek-V3,
-// deepseek-ai/deepseek-coder. Constants of the format.
+// Patterns as in tokenizer.json of: Qwen/Qwen2, Qwen/Qwen3.5,
+// meta-llama/Meta-Llama-3, openai/gpt-oss, mistralai/Mistral-Nemo,
+// deepseek-ai/DeepSeek-V3, deepseek-ai/deepseek-coder. Constants of the format.
 constexpr absl::string_view kQwen2 =
     R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re";
 constexpr absl::string_view kQwen35 =
@@ -30,10 +30,12 @@ constexpr absl::string_view kGpt4o =
 constexpr absl::string_view kTekken =
     R"re([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)re";
 constexpr absl::string_view kDeepSeekDigits = R"re(\p{N}{1,3})re";
-constexpr absl::string_view kDeepSeekCjk = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+";
+constexpr absl::string_view kDeepSeekCjk =
+    "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+";
 constexpr absl::string_view kDeepSeekRest =
     R"re([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re";
-constexpr absl::string_view kCoderCjk = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+";
+constexpr absl::string_view kCoderCjk =
+    "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+";
 
 // What llama.cpp calls "default" (llama-vocab.cpp): made for files of unknown
 // origin, the tokenizer of no published model.
@@ -74,7 +76,8 @@ const std::vector<Row>& Rows() {
   return rows;
 }
 
-JsonValue Typed(absl::string_view type, std::vector<JsonValue::Member> members) {
+JsonValue Typed(absl::string_view type,
+                std::vector<JsonValue::Member> members) {
   members.insert(members.begin(),
                  {"type", JsonValue::String(std::string(type))});
   return JsonValue::Object(std::move(members));
@@ -102,10 +105,12 @@ GgufPreTokenizer AsJson(const Row& row) {
   GgufPreTokenizer result;
   if (!row.normalizer.empty()) result.normalizer = Typed(row.normalizer, {});
   std::vector<JsonValue> steps;
-  for (const absl::string_view step : row.steps) steps.push_back(StepAsJson(step));
-  if (row.steps.back() != kGpt2) steps.push_back(ByteLevel(/*use_regex=*/false));
-  result.pre_tokenizer =
-      Typed("Sequence", {{"pretokenizers", JsonValue::Array(std::move(steps))}});
+  for (const absl::string_view step : row.steps)
+    steps.push_back(StepAsJson(step));
+  if (row.steps.back() != kGpt2)
+    steps.push_back(ByteLevel(/*use_regex=*/false));
+  result.pre_tokenizer = Typed(
+      "Sequence", {{"pretokenizers", JsonValue::Array(std::move(steps))}});
   result.ignore_merges = row.ignore_merges;
   result.adds_bos = row.adds_bos;
   return result;
@@ -119,8 +124,9 @@ absl::StatusOr<GgufPreTokenizer> FindGgufPreTokenizer(absl::string_view name) {
       if (known == name) return AsJson(row);
     }
   }
-  return absl::UnimplementedError(absl::StrCat(
-      "tokenizer.ggml.pre: pre-tokenizer \"", Printable(name), "\" is not known"));
+  return absl::UnimplementedError(
+      absl::StrCat("tokenizer.ggml.pre: pre-tokenizer \"", Printable(name),
+                   "\" is not known"));
 }
 
 }  // namespace lowmem

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GGUF file names its pre-tokenizer (tokenizer.ggml.pre) instead of describing
-// it. This table says what the tokenizer.json of the published model has there.
+// A GGUF file names its pre-tokenizer (tokenizer.ggml.pre) instead of
+// describing it. This table says what the tokenizer.json of the published model
+// has there.
 //
 // Names of which that is not known for certain are left out on purpose: a wrong
 // guess gives other ids without any sign of it.

@@ -2,10 +2,10 @@
 #include "engine/text/gguf_vocabulary.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/text/gguf_end_tokens.h"
 #include "engine/text/gguf_pre_tokenizers.h"
 #include "storage/base/limits.h"
 #include "storage/base/printable.h"
@@ -13,15 +13,6 @@
 
 namespace lowmem {
 namespace {
-
-// Names by which published models end a turn, a message or a text. A file's
-// eos_token_id names only one of its model's.
-constexpr absl::string_view kEndNames[] = {
-    "<|im_end|>",       "<|endoftext|>", "<|eot_id|>",    "<|end_of_text|>",
-    "<|eom_id|>",       "<|end|>",       "</s>",          "<|return|>",
-    "<|call|>",         "<|eot|>",       "<|eom|>",       "<EOT>",
-    "<|END_OF_TURN_TOKEN|>", "<end_of_turn>",
-};
 
 JsonValue Number(int64_t value) {
   return JsonValue::Number(absl::StrCat(value));
@@ -31,8 +22,8 @@ JsonValue Object(std::vector<JsonValue::Member> members) {
   return JsonValue::Object(std::move(members));
 }
 
-absl::StatusOr<std::vector<GgufTokenType>> ReadTypes(const GgufMetadata& metadata,
-                                                     uint64_t num_tokens) {
+absl::StatusOr<std::vector<GgufTokenType>> ReadTypes(
+    const GgufMetadata& metadata, uint64_t num_tokens) {
   constexpr absl::string_view kKey = "tokenizer.ggml.token_type";
   std::vector<GgufTokenType> types;
   if (metadata.Find(kKey) == nullptr) {
@@ -44,8 +35,8 @@ absl::StatusOr<std::vector<GgufTokenType>> ReadTypes(const GgufMetadata& metadat
       metadata.ForEachInt(kKey, [&](uint64_t idx, int64_t value) {
         if (idx >= num_tokens || value < 1 || value > 6) {
           return absl::DataLossError(absl::StrCat(
-              kKey, ": entry ", idx, " is ", value, "; expected 1 to 6 for each of ",
-              num_tokens, " tokens"));
+              kKey, ": entry ", idx, " is ", value,
+              "; expected 1 to 6 for each of ", num_tokens, " tokens"));
         }
         types.push_back(static_cast<GgufTokenType>(value));
         return absl::OkStatus();
@@ -128,33 +119,6 @@ JsonValue MakeModel(bool ignore_merges) {
                  {"ignore_merges", JsonValue::Bool(ignore_merges)}});
 }
 
-bool IsEndName(absl::string_view text) {
-  return std::find(std::begin(kEndNames), std::end(kEndNames), text) !=
-         std::end(kEndNames);
-}
-
-void AddOnce(int32_t id, std::vector<int32_t>& ids) {
-  if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
-}
-
-// In the harmony format <|end|> ends a message, after which the model goes on; its
-// turn ends with <|return|> or <|call|>.
-void DropEndOfHarmonyMessage(const std::vector<AddedToken>& tokens,
-                             std::vector<int32_t>& eos_ids) {
-  const auto find = [&](absl::string_view content) {
-    return std::find_if(tokens.begin(), tokens.end(), [&](const AddedToken& token) {
-      return token.content == content;
-    });
-  };
-  const auto end = find("<|end|>");
-  if (end == tokens.end() || find("<|return|>") == tokens.end() ||
-      find("<|call|>") == tokens.end()) {
-    return;
-  }
-  eos_ids.erase(std::remove(eos_ids.begin(), eos_ids.end(), end->id),
-                eos_ids.end());
-}
-
 absl::Status CheckModel(const GgufMetadata& metadata) {
   constexpr absl::string_view kKey = "tokenizer.ggml.model";
   const std::string* model = metadata.GetString(kKey);
@@ -162,13 +126,15 @@ absl::Status CheckModel(const GgufMetadata& metadata) {
     return absl::DataLossError(absl::StrCat(kKey, ": is missing"));
   }
   if (*model != "gpt2") {
-    return absl::UnimplementedError(absl::StrCat(
-        kKey, ": \"", Printable(*model), "\" is not supported; expected \"gpt2\""));
+    return absl::UnimplementedError(
+        absl::StrCat(kKey, ": \"", Printable(*model),
+                     "\" is not supported; expected \"gpt2\""));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<GgufPreTokenizer> ReadPreTokenizer(const GgufMetadata& metadata) {
+absl::StatusOr<GgufPreTokenizer> ReadPreTokenizer(
+    const GgufMetadata& metadata) {
   const std::string* name = metadata.GetString("tokenizer.ggml.pre");
   if (name == nullptr) {
     return absl::UnimplementedError(
@@ -179,7 +145,8 @@ absl::StatusOr<GgufPreTokenizer> ReadPreTokenizer(const GgufMetadata& metadata) 
 
 }  // namespace
 
-absl::StatusOr<GgufVocabulary> GgufVocabulary::Read(const GgufMetadata& metadata) {
+absl::StatusOr<GgufVocabulary> GgufVocabulary::Read(
+    const GgufMetadata& metadata) {
   LOWMEM_RETURN_IF_ERROR(CheckModel(metadata));
   LOWMEM_ASSIGN_OR_RETURN(GgufPreTokenizer pre, ReadPreTokenizer(metadata));
   const GgufValue* tokens = metadata.Find(kGgufTokensKey);
@@ -189,81 +156,94 @@ absl::StatusOr<GgufVocabulary> GgufVocabulary::Read(const GgufMetadata& metadata
         limits::kVocabSize, " tokens"));
   }
   GgufVocabulary result;
-  LOWMEM_ASSIGN_OR_RETURN(result.types, ReadTypes(metadata, tokens->num_elements));
-
-  struct Named {
-    const char* key;
-    std::optional<GgufNamedToken>* token;
-  };
-  std::optional<GgufNamedToken> end_of_turn;
-  std::optional<GgufNamedToken> end_of_message;
-  const Named named[] = {
-      {"tokenizer.ggml.bos_token_id", &result.bos},
-      {"tokenizer.ggml.eos_token_id", &result.eos},
-      {"tokenizer.ggml.unknown_token_id", &result.unknown},
-      {"tokenizer.ggml.padding_token_id", &result.padding},
-      {"tokenizer.ggml.eot_token_id", &end_of_turn},
-      {"tokenizer.ggml.eom_token_id", &end_of_message},
-  };
-  for (const Named& entry : named) {
-    LOWMEM_ASSIGN_OR_RETURN(*entry.token,
-                            ReadNamedId(metadata, entry.key, result.types));
-  }
-  for (const auto* token : {&result.eos, &end_of_turn, &end_of_message}) {
-    if (token->has_value()) AddOnce((*token)->id, result.eos_ids);
-  }
-
-  std::vector<int32_t> end_ids;
-  LOWMEM_RETURN_IF_ERROR(result.ForEachToken(
-      metadata, [&](int32_t id, absl::string_view text) {
-        for (const Named& entry : named) {
-          if (entry.token->has_value() && (*entry.token)->id == id) {
-            (*entry.token)->text = std::string(text);
-          }
-        }
-        const GgufTokenType type = result.types[id];
-        if (type == GgufTokenType::kNormal || type == GgufTokenType::kByte) {
-          return absl::OkStatus();
-        }
-        if (result.added_tokens.size() == limits::kNumAddedTokens) {
-          return absl::DataLossError(absl::StrCat(
-              kGgufTokensKey, ": too many that are not normal; expected at most ",
-              limits::kNumAddedTokens));
-        }
-        AddedToken token;
-        token.content = std::string(text);
-        token.id = id;
-        token.special = type != GgufTokenType::kUserDefined;
-        result.added_tokens.push_back(std::move(token));
-        if (type == GgufTokenType::kControl && IsEndName(text)) {
-          end_ids.push_back(id);
-        }
-        return absl::OkStatus();
-      }));
-  DropEndOfHarmonyMessage(result.added_tokens, end_ids);
-  for (const int32_t id : end_ids) AddOnce(id, result.eos_ids);
-
-  result.adds_bos = metadata.GetBool("tokenizer.ggml.add_bos_token")
-                        .value_or(pre.adds_bos && result.bos.has_value());
-  const bool adds_eos =
-      metadata.GetBool("tokenizer.ggml.add_eos_token").value_or(false);
-  if ((result.adds_bos && !result.bos.has_value()) ||
-      (adds_eos && !result.eos.has_value())) {
-    return absl::DataLossError(
-        "tokenizer.ggml.add_bos_token or add_eos_token is set, but the token's id is "
-        "missing");
-  }
+  LOWMEM_ASSIGN_OR_RETURN(result.types,
+                          ReadTypes(metadata, tokens->num_elements));
+  LOWMEM_RETURN_IF_ERROR(result.ReadNamedTokens(metadata));
+  LOWMEM_RETURN_IF_ERROR(result.ReadAddedTokens(metadata));
+  LOWMEM_RETURN_IF_ERROR(result.SetPostProcessor(metadata, pre.adds_bos));
   result.model = MakeModel(pre.ignore_merges);
   result.normalizer = std::move(pre.normalizer);
   result.pre_tokenizer = std::move(pre.pre_tokenizer);
-  result.post_processor =
-      MakePostProcessor(result.adds_bos ? &*result.bos : nullptr,
-                        adds_eos ? &*result.eos : nullptr);
   result.decoder = Object({{"type", JsonValue::String("ByteLevel")},
                            {"add_prefix_space", JsonValue::Bool(false)},
                            {"trim_offsets", JsonValue::Bool(false)},
                            {"use_regex", JsonValue::Bool(false)}});
   return result;
+}
+
+absl::Status GgufVocabulary::ReadNamedTokens(const GgufMetadata& metadata) {
+  std::optional<GgufNamedToken> end_of_turn;
+  std::optional<GgufNamedToken> end_of_message;
+  const std::pair<const char*, std::optional<GgufNamedToken>*> named[] = {
+      {"tokenizer.ggml.bos_token_id", &bos},
+      {"tokenizer.ggml.eos_token_id", &eos},
+      {"tokenizer.ggml.unknown_token_id", &unknown},
+      {"tokenizer.ggml.padding_token_id", &padding},
+      {"tokenizer.ggml.eot_token_id", &end_of_turn},
+      {"tokenizer.ggml.eom_token_id", &end_of_message},
+  };
+  for (const auto& [key, token] : named) {
+    LOWMEM_ASSIGN_OR_RETURN(*token, ReadNamedId(metadata, key, types));
+  }
+  for (const auto* token : {&eos, &end_of_turn, &end_of_message}) {
+    if (!token->has_value()) continue;
+    const int32_t id = (*token)->id;
+    if (std::find(eos_ids.begin(), eos_ids.end(), id) == eos_ids.end()) {
+      eos_ids.push_back(id);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GgufVocabulary::ReadAddedTokens(const GgufMetadata& metadata) {
+  LOWMEM_RETURN_IF_ERROR(ForEachToken(metadata, [&](int32_t id,
+                                                    absl::string_view text) {
+    for (std::optional<GgufNamedToken>* token :
+         {&bos, &eos, &unknown, &padding}) {
+      if (token->has_value() && (*token)->id == id) {
+        (*token)->text = std::string(text);
+      }
+    }
+    const GgufTokenType type = types[id];
+    if (type == GgufTokenType::kNormal || type == GgufTokenType::kByte) {
+      return absl::OkStatus();
+    }
+    if (added_tokens.size() == limits::kNumAddedTokens) {
+      return absl::DataLossError(absl::StrCat(
+          kGgufTokensKey, ": too many that are not normal; expected at most ",
+          limits::kNumAddedTokens));
+    }
+    AddedToken token;
+    token.content = std::string(text);
+    token.id = id;
+    token.special = type != GgufTokenType::kUserDefined;
+    added_tokens.push_back(std::move(token));
+    return absl::OkStatus();
+  }));
+  std::vector<GgufControlToken> control_tokens;
+  for (const AddedToken& token : added_tokens) {
+    if (types[token.id] == GgufTokenType::kControl) {
+      control_tokens.push_back({token.id, token.content});
+    }
+  }
+  AppendWellKnownEndTokens(control_tokens, eos_ids);
+  return absl::OkStatus();
+}
+
+absl::Status GgufVocabulary::SetPostProcessor(const GgufMetadata& metadata,
+                                              bool adds_bos_by_default) {
+  const bool adds_bos = metadata.GetBool("tokenizer.ggml.add_bos_token")
+                            .value_or(adds_bos_by_default && bos.has_value());
+  const bool adds_eos =
+      metadata.GetBool("tokenizer.ggml.add_eos_token").value_or(false);
+  if ((adds_bos && !bos.has_value()) || (adds_eos && !eos.has_value())) {
+    return absl::DataLossError(
+        "tokenizer.ggml.add_bos_token or add_eos_token is set, but the token's "
+        "id is missing");
+  }
+  post_processor =
+      MakePostProcessor(adds_bos ? &*bos : nullptr, adds_eos ? &*eos : nullptr);
+  return absl::OkStatus();
 }
 
 absl::Status GgufVocabulary::ForEachToken(

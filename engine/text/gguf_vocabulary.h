@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tokenizer.ggml.* keys of a GGUF file say, put in the terms of
-// tokenizer.json. Tokens and merges stay in the file; they are walked by whoever
-// needs them.
-// Source: ggml docs/gguf.md.
+// tokenizer.json. Tokens and merges stay in the file; they are walked by
+// whoever needs them. Source: ggml docs/gguf.md.
 
 #ifndef LOWMEM_ENGINE_TEXT_GGUF_VOCABULARY_H_
 #define LOWMEM_ENGINE_TEXT_GGUF_VOCABULARY_H_
@@ -61,18 +60,23 @@ struct GgufVocabulary {
   std::optional<GgufNamedToken> eos;
   std::optional<GgufNamedToken> unknown;
   std::optional<GgufNamedToken> padding;
-  // What ends a generation: the keys' tokens, and of the control tokens those whose
-  // names say that a turn or a text ends.
+  // What ends a generation: the keys' tokens, and of the control tokens those
+  // whose names say that a turn or a text ends.
   std::vector<int32_t> eos_ids;
-  bool adds_bos = false;
 
-  // Values of the members of tokenizer.json with the same names; the model without
-  // "vocab" and "merges".
+  // Values of the members of tokenizer.json with the same names; the model
+  // without "vocab" and "merges".
   JsonValue model;
   JsonValue normalizer;
   JsonValue pre_tokenizer;
   JsonValue post_processor;
   JsonValue decoder;
+
+ private:
+  absl::Status ReadNamedTokens(const GgufMetadata& metadata);
+  absl::Status ReadAddedTokens(const GgufMetadata& metadata);
+  absl::Status SetPostProcessor(const GgufMetadata& metadata,
+                                bool adds_bos_by_default);
 };
 
 }  // namespace lowmem

@@ -21,8 +21,8 @@ absl::Status InContext(const absl::Status& status, absl::string_view context);
 absl::Status InFile(const absl::Status& status, absl::string_view path);
 
 // The member `key`. With a fallback, absence and null give that.
-// Errors: kDataLoss naming the key when it is of another kind, or absent without a
-// fallback.
+// Errors: kDataLoss naming the key when it is of another kind, or absent
+// without a fallback.
 absl::StatusOr<bool> GetBool(const JsonValue& object, absl::string_view key,
                              std::optional<bool> fallback = std::nullopt);
 absl::StatusOr<std::string> GetString(

@@ -23,7 +23,8 @@ absl::Status JsonSubsetReader::OnBegin(bool is_object) {
     if (take != Take::kTree) return absl::OkStatus();
     in_tree_ = true;
   }
-  return AfterTreeEvent(is_object ? tree_.OnObjectBegin() : tree_.OnArrayBegin());
+  return AfterTreeEvent(is_object ? tree_.OnObjectBegin()
+                                  : tree_.OnArrayBegin());
 }
 
 absl::Status JsonSubsetReader::OnEnd(bool is_object) {

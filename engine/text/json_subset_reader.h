@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A streamed JSON document of which only some parts matter: the derived class says
-// for each value whether to enter it, keep it as a tree, or pass over it. What is
-// passed over costs no memory.
+// A streamed JSON document of which only some parts matter: the derived class
+// says for each value whether to enter it, keep it as a tree, or pass over it.
+// What is passed over costs no memory.
 
 #ifndef LOWMEM_ENGINE_TEXT_JSON_SUBSET_READER_H_
 #define LOWMEM_ENGINE_TEXT_JSON_SUBSET_READER_H_

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a small part of a large JSON document as a tree while the rest is streamed
-// by. The owner passes on the events from the one that begins the part until done().
+// Keeps a small part of a large JSON document as a tree while the rest is
+// streamed by. The owner passes on the events from the one that begins the part
+// until done().
 
 #ifndef LOWMEM_ENGINE_TEXT_JSON_TREE_BUILDER_H_
 #define LOWMEM_ENGINE_TEXT_JSON_TREE_BUILDER_H_
@@ -17,8 +18,8 @@
 
 namespace lowmem {
 
-// Errors of all methods: kDataLoss for a duplicate key or a part that is too large.
-// Memory: at most 10,000 values and 4 MiB of text.
+// Errors of all methods: kDataLoss for a duplicate key or a part that is too
+// large. Memory: at most 10,000 values and 4 MiB of text.
 class JsonTreeBuilder : public JsonHandler {
  public:
   absl::Status OnObjectBegin() override;

@@ -22,9 +22,10 @@ absl::Status CheckGrowth(size_t from_bytes, size_t to_bytes) {
   if (to_bytes <= kMaxGrowth * from_bytes + kMaxExtraBytes) {
     return absl::OkStatus();
   }
-  return absl::UnimplementedError(absl::StrCat(
-      "normalizer makes the text too long; expected at most ", kMaxGrowth,
-      " times its length, got more than ", to_bytes, " bytes from ", from_bytes));
+  return absl::UnimplementedError(
+      absl::StrCat("normalizer makes the text too long; expected at most ",
+                   kMaxGrowth, " times its length, got more than ", to_bytes,
+                   " bytes from ", from_bytes));
 }
 
 class FormStep : public NormalizerStep {
@@ -138,7 +139,8 @@ absl::StatusOr<std::unique_ptr<const NormalizerStep>> MakeStep(
     LOWMEM_ASSIGN_OR_RETURN(TextPattern pattern,
                             TextPattern::FromJson(*pattern_spec));
     LOWMEM_ASSIGN_OR_RETURN(std::string content, GetString(spec, "content"));
-    return std::make_unique<ReplaceStep>(std::move(pattern), std::move(content));
+    return std::make_unique<ReplaceStep>(std::move(pattern),
+                                         std::move(content));
   }
   return absl::UnimplementedError(
       absl::StrCat("\"", Printable(type), "\" is not supported"));

@@ -16,21 +16,23 @@ namespace {
 absl::StatusOr<int32_t> ParseId(const JsonValue& value) {
   const std::optional<uint64_t> id = value.AsUint64();
   if (!id.has_value() || *id > INT32_MAX) {
-    return absl::DataLossError("id is malformed; expected an integer below 2^31");
+    return absl::DataLossError(
+        "id is malformed; expected an integer below 2^31");
   }
   return static_cast<int32_t>(*id);
 }
 
 // Appends the ids that `special_tokens` gives for a name used in the template.
 absl::Status AppendSpecial(const JsonValue& template_spec,
-                           const JsonValue& special, std::vector<int32_t>& ids) {
+                           const JsonValue& special,
+                           std::vector<int32_t>& ids) {
   LOWMEM_ASSIGN_OR_RETURN(const std::string name, GetString(special, "id"));
   const JsonValue* table = template_spec.Find("special_tokens");
   const JsonValue* entry = table == nullptr ? nullptr : table->Find(name);
   const JsonValue* list = entry == nullptr ? nullptr : entry->Find("ids");
   if (list == nullptr || !list->is_array()) {
-    return absl::DataLossError(
-        absl::StrCat("\"", Printable(name), "\" is not among \"special_tokens\""));
+    return absl::DataLossError(absl::StrCat(
+        "\"", Printable(name), "\" is not among \"special_tokens\""));
   }
   for (const JsonValue& value : list->items()) {
     LOWMEM_ASSIGN_OR_RETURN(const int32_t id, ParseId(value));
@@ -52,7 +54,8 @@ absl::Status AddTemplate(const JsonValue& spec, PostProcessor& processor) {
       LOWMEM_RETURN_IF_ERROR(
           AppendSpecial(spec, *special, has_text ? after : before));
     } else if (const JsonValue* sequence = piece.Find("Sequence")) {
-      LOWMEM_ASSIGN_OR_RETURN(const std::string name, GetString(*sequence, "id"));
+      LOWMEM_ASSIGN_OR_RETURN(const std::string name,
+                              GetString(*sequence, "id"));
       if (name != "A" || has_text) {
         return absl::UnimplementedError(
             "\"single\" is not supported unless it holds the sequence A once");
@@ -67,7 +70,8 @@ absl::Status AddTemplate(const JsonValue& spec, PostProcessor& processor) {
     return absl::UnimplementedError("\"single\" without the sequence A");
   }
   // A later step of a sequence goes around what the earlier ones made.
-  processor.prefix.insert(processor.prefix.begin(), before.begin(), before.end());
+  processor.prefix.insert(processor.prefix.begin(), before.begin(),
+                          before.end());
   processor.suffix.insert(processor.suffix.end(), after.begin(), after.end());
   return absl::OkStatus();
 }

@@ -34,20 +34,21 @@ absl::StatusOr<SplitBehavior> ParseBehavior(const JsonValue& spec,
   if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
   if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
   if (name == "Contiguous") return SplitBehavior::kContiguous;
-  return absl::DataLossError(
-      absl::StrCat("\"behavior\" is \"", Printable(name), "\"; expected Removed, ",
-                   "Isolated, MergedWithPrevious, MergedWithNext or Contiguous"));
+  return absl::DataLossError(absl::StrCat(
+      "\"behavior\" is \"", Printable(name), "\"; expected Removed, ",
+      "Isolated, MergedWithPrevious, MergedWithNext or Contiguous"));
 }
 
-// Appends the non-empty ranges that `behavior` makes of the parts, moved by `base`.
+// Appends the non-empty ranges that `behavior` makes of the parts, moved by
+// `base`.
 void Combine(const std::vector<MatchedPart>& parts, SplitBehavior behavior,
              size_t base, std::vector<TextRange>& pieces) {
   const size_t first = pieces.size();
   const auto begin_piece = [&](TextRange range) {
     pieces.push_back({base + range.begin, base + range.end});
   };
-  // Whether the previous part was a match, in the order of walking. Each rule is
-  // the reference's, run of matches and empty matches included.
+  // Whether the previous part was a match, in the order of walking. Each rule
+  // is the reference's, run of matches and empty matches included.
   bool after_match = false;
   switch (behavior) {
     case SplitBehavior::kRemoved:
@@ -90,9 +91,10 @@ void Combine(const std::vector<MatchedPart>& parts, SplitBehavior behavior,
       std::reverse(pieces.begin() + first, pieces.end());
       break;
   }
-  pieces.erase(std::remove_if(pieces.begin() + first, pieces.end(),
-                              [](const TextRange& piece) { return piece.empty(); }),
-               pieces.end());
+  pieces.erase(
+      std::remove_if(pieces.begin() + first, pieces.end(),
+                     [](const TextRange& piece) { return piece.empty(); }),
+      pieces.end());
 }
 
 }  // namespace
@@ -115,7 +117,8 @@ absl::Status PreTokenizer::AddSteps(const JsonValue& spec) {
   if (type == "Sequence") {
     const JsonValue* list = spec.Find("pretokenizers");
     if (list == nullptr || !list->is_array()) {
-      return absl::DataLossError("\"pretokenizers\" is missing; expected a list");
+      return absl::DataLossError(
+          "\"pretokenizers\" is missing; expected a list");
     }
     for (const JsonValue& step : list->items()) {
       LOWMEM_RETURN_IF_ERROR(AddSteps(step));
@@ -123,8 +126,8 @@ absl::Status PreTokenizer::AddSteps(const JsonValue& spec) {
     return absl::OkStatus();
   }
   if (has_byte_level_) {
-    return absl::UnimplementedError(
-        absl::StrCat("\"", Printable(type), "\" behind ByteLevel is not supported"));
+    return absl::UnimplementedError(absl::StrCat(
+        "\"", Printable(type), "\" behind ByteLevel is not supported"));
   }
   if (type == "ByteLevel") return AddByteLevel(spec);
   LOWMEM_ASSIGN_OR_RETURN(Split split, MakeSplit(type, spec));
@@ -135,7 +138,8 @@ absl::Status PreTokenizer::AddSteps(const JsonValue& spec) {
 absl::Status PreTokenizer::AddByteLevel(const JsonValue& spec) {
   LOWMEM_ASSIGN_OR_RETURN(const bool add_prefix_space,
                           GetBool(spec, "add_prefix_space"));
-  LOWMEM_ASSIGN_OR_RETURN(const bool use_regex, GetBool(spec, "use_regex", true));
+  LOWMEM_ASSIGN_OR_RETURN(const bool use_regex,
+                          GetBool(spec, "use_regex", true));
   if (add_prefix_space) steps_.emplace_back(PrefixSpace{});
   if (use_regex) {
     LOWMEM_ASSIGN_OR_RETURN(TextPattern pattern,
@@ -166,7 +170,8 @@ absl::StatusOr<PreTokenizer::Split> PreTokenizer::MakeSplit(
                             GetBool(spec, "individual_digits"));
     return Split{
         TextPattern::FromPredicate(IsNumeric),
-        individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false};
+        individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous,
+        false};
   }
   if (type == "Punctuation") {
     LOWMEM_ASSIGN_OR_RETURN(const SplitBehavior behavior,
@@ -180,12 +185,13 @@ absl::StatusOr<PreTokenizer::Split> PreTokenizer::MakeSplit(
   if (type == "Whitespace") {
     LOWMEM_ASSIGN_OR_RETURN(
         TextPattern words,
-        TextPattern::FromRegex(absl::StrCat("[", kWordClass, "]+|[^", kWordClass,
-                                            R"(\p{White_Space}]+)")));
+        TextPattern::FromRegex(absl::StrCat(
+            "[", kWordClass, "]+|[^", kWordClass, R"(\p{White_Space}]+)")));
     return Split{std::move(words), SplitBehavior::kRemoved, /*invert=*/true};
   }
   if (type == "CharDelimiterSplit") {
-    LOWMEM_ASSIGN_OR_RETURN(std::string delimiter, GetString(spec, "delimiter"));
+    LOWMEM_ASSIGN_OR_RETURN(std::string delimiter,
+                            GetString(spec, "delimiter"));
     return Split{TextPattern::FromString(std::move(delimiter)),
                  SplitBehavior::kRemoved, false};
   }
@@ -210,9 +216,10 @@ absl::Status PreTokenizer::ApplySplit(const Split& split, CutText& cut,
   std::vector<MatchedPart> parts;
   for (const TextRange& piece : cut.pieces) {
     parts.clear();
-    LOWMEM_RETURN_IF_ERROR(split.pattern.Cut(
-        absl::string_view(cut.text).substr(piece.begin, piece.end - piece.begin),
-        scratch, parts));
+    LOWMEM_RETURN_IF_ERROR(
+        split.pattern.Cut(absl::string_view(cut.text).substr(
+                              piece.begin, piece.end - piece.begin),
+                          scratch, parts));
     if (split.invert) {
       for (MatchedPart& part : parts) part.is_match = !part.is_match;
     }

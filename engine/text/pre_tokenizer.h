@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a text into the pieces that are encoded one by one, as the "pre_tokenizer"
-// of tokenizer.json states it: Split, ByteLevel, Digits, Punctuation, Whitespace,
-// WhitespaceSplit, CharDelimiterSplit, and sequences of them.
+// Cuts a text into the pieces that are encoded one by one, as the
+// "pre_tokenizer" of tokenizer.json states it: Split, ByteLevel, Digits,
+// Punctuation, Whitespace, WhitespaceSplit, CharDelimiterSplit, and sequences
+// of them.
 //
 // ByteLevel must be there and come last: what it does to the text (each byte
-// becomes a character) is done by the model here, so no step behind it could see it.
+// becomes a character) is done by the model here, so no step behind it could
+// see it.
 
 #ifndef LOWMEM_ENGINE_TEXT_PRE_TOKENIZER_H_
 #define LOWMEM_ENGINE_TEXT_PRE_TOKENIZER_H_

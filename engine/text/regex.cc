@@ -18,8 +18,8 @@
 namespace lowmem {
 namespace {
 
-// Steps for one match. A repeat that gives back one character at a time may take
-// as many as the text is long, so the limit grows with it.
+// Steps for one match. A repeat that gives back one character at a time may
+// take as many as the text is long, so the limit grows with it.
 constexpr uint32_t kMinMatchSteps = 10'000'000;
 constexpr uint32_t kStepsPerByte = 4;
 constexpr uint32_t kMaxDepth = 100'000;
@@ -42,7 +42,8 @@ using MatchContextPtr =
     std::unique_ptr<pcre2_match_context, Freer<pcre2_match_context_free>>;
 using MatchDataPtr =
     std::unique_ptr<pcre2_match_data, Freer<pcre2_match_data_free>>;
-using JitStackPtr = std::unique_ptr<pcre2_jit_stack, Freer<pcre2_jit_stack_free>>;
+using JitStackPtr =
+    std::unique_ptr<pcre2_jit_stack, Freer<pcre2_jit_stack_free>>;
 
 std::string TextOfError(int code) {
   PCRE2_UCHAR text[128] = {};
@@ -52,7 +53,8 @@ std::string TextOfError(int code) {
 
 PCRE2_SPTR AsSubject(absl::string_view text) {
   // PCRE2 wants a pointer even where there is nothing.
-  return reinterpret_cast<PCRE2_SPTR>(text.data() == nullptr ? "" : text.data());
+  return reinterpret_cast<PCRE2_SPTR>(text.data() == nullptr ? ""
+                                                             : text.data());
 }
 
 }  // namespace
@@ -79,8 +81,8 @@ Regex::~Regex() = default;
 absl::StatusOr<Regex> Regex::Compile(absl::string_view pattern) {
   if (pattern.size() > limits::kRegexBytes) {
     return absl::DataLossError(
-        absl::StrCat("pattern: too long; expected at most ", limits::kRegexBytes,
-                     " bytes, got ", pattern.size()));
+        absl::StrCat("pattern: too long; expected at most ",
+                     limits::kRegexBytes, " bytes, got ", pattern.size()));
   }
   const CompileContextPtr context(pcre2_compile_context_create(nullptr));
   if (context == nullptr) {
@@ -104,8 +106,8 @@ absl::StatusOr<Regex> Regex::Compile(absl::string_view pattern) {
                ? absl::UnimplementedError(message)
                : absl::DataLossError(message);
   }
-  // Where machine code is not to be had (no such backend, or a system that forbids
-  // making it) the interpreter does the same, slower.
+  // Where machine code is not to be had (no such backend, or a system that
+  // forbids making it) the interpreter does the same, slower.
   pcre2_jit_compile(compiled->code.get(), PCRE2_JIT_COMPLETE);
   return Regex(std::move(compiled));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compiled pattern over valid UTF-8. It hides PCRE2, which compiles to machine
-// code where it may and never recurses on the text (std::regex does, and dies of a
-// long word).
+// A compiled pattern over valid UTF-8. It hides PCRE2, which compiles to
+// machine code where it may and never recurses on the text (std::regex does,
+// and dies of a long word).
 
 #ifndef LOWMEM_ENGINE_TEXT_REGEX_H_
 #define LOWMEM_ENGINE_TEXT_REGEX_H_
@@ -38,10 +38,9 @@ class RegexScratch {
 // Thread safety: const methods are thread-safe.
 class Regex {
  public:
-  // Compiles a pattern in PCRE2's syntax, with Unicode properties, "^" and "$" at
-  // line ends.
-  // Errors: kDataLoss for a malformed or too long pattern; kUnimplemented for one
-  // that nests too deep.
+  // Compiles a pattern in PCRE2's syntax, with Unicode properties, "^" and "$"
+  // at line ends. Errors: kDataLoss for a malformed or too long pattern;
+  // kUnimplemented for one that nests too deep.
   static absl::StatusOr<Regex> Compile(absl::string_view pattern);
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
@@ -50,7 +49,8 @@ class Regex {
   // The leftmost match in `text` that begins at or behind `start`; nullopt when
   // there is none. Looks behind see the text before `start`.
   // REQUIRES: `text` is valid UTF-8, `start` between two characters.
-  // Errors: kUnimplemented when the pattern takes more steps or memory than it may.
+  // Errors: kUnimplemented when the pattern takes more steps or memory than it
+  // may.
   absl::StatusOr<std::optional<TextRange>> Find(absl::string_view text,
                                                 size_t start,
                                                 RegexScratch& scratch) const;

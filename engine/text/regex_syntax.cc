@@ -11,9 +11,9 @@
 namespace lowmem {
 namespace {
 
-// What Oniguruma's \w matches (6.9.8, tried with every assigned code point). Inside a
-// class it is the Unicode property; alone and in \b it also takes the superscripts
-// and fractions of Latin-1.
+// What Oniguruma's \w matches (6.9.8, tried with every assigned code point).
+// Inside a class it is the Unicode property; alone and in \b it also takes the
+// superscripts and fractions of Latin-1.
 constexpr absl::string_view kWordInClass = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
 constexpr absl::string_view kWordAlone =
     R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\xb2\xb3\xb9\xbc-\xbe)";
@@ -65,8 +65,10 @@ class Translator {
     const std::string not_behind = absl::StrCat("(?<![", kWordAlone, "])");
     const std::string ahead = absl::StrCat("(?=[", kWordAlone, "])");
     const std::string not_ahead = absl::StrCat("(?![", kWordAlone, "])");
-    return negated ? absl::StrCat("(?:", behind, ahead, "|", not_behind, not_ahead, ")")
-                   : absl::StrCat("(?:", behind, not_ahead, "|", not_behind, ahead, ")");
+    return negated ? absl::StrCat("(?:", behind, ahead, "|", not_behind,
+                                  not_ahead, ")")
+                   : absl::StrCat("(?:", behind, not_ahead, "|", not_behind,
+                                  ahead, ")");
   }
 
   absl::Status Escape(bool in_class) {
@@ -74,11 +76,21 @@ class Translator {
     const char c = rest_[1];
     switch (c) {
       // PCRE2's own \s also counts U+180E, which is no White_Space.
-      case 's': Replace(2, R"(\p{White_Space})"); return absl::OkStatus();
-      case 'S': Replace(2, R"(\P{White_Space})"); return absl::OkStatus();
-      case 'd': Replace(2, R"(\p{Nd})"); return absl::OkStatus();
-      case 'D': Replace(2, R"(\P{Nd})"); return absl::OkStatus();
-      case 'v': Replace(2, R"(\x0b)"); return absl::OkStatus();
+      case 's':
+        Replace(2, R"(\p{White_Space})");
+        return absl::OkStatus();
+      case 'S':
+        Replace(2, R"(\P{White_Space})");
+        return absl::OkStatus();
+      case 'd':
+        Replace(2, R"(\p{Nd})");
+        return absl::OkStatus();
+      case 'D':
+        Replace(2, R"(\P{Nd})");
+        return absl::OkStatus();
+      case 'v':
+        Replace(2, R"(\x0b)");
+        return absl::OkStatus();
       case 'w':
         Replace(2, in_class ? std::string(kWordInClass)
                             : absl::StrCat("[", kWordAlone, "]"));
@@ -87,24 +99,34 @@ class Translator {
         if (in_class) break;
         Replace(2, absl::StrCat("[^", kWordAlone, "]"));
         return absl::OkStatus();
-      case 'b': case 'B':
+      case 'b':
+      case 'B':
         if (in_class) break;
         Replace(2, WordBoundary(/*negated=*/c == 'B'));
         return absl::OkStatus();
-      case 'p': case 'P': {
+      case 'p':
+      case 'P': {
         const size_t end = rest_.find('}');
         if (rest_.size() < 3 || rest_[2] != '{' || end == rest_.npos) break;
         Copy(end + 1);
         return absl::OkStatus();
       }
-      case 'n': case 'r': case 't': case 'f': case 'a': case 'e':
+      case 'n':
+      case 'r':
+      case 't':
+      case 'f':
+      case 'a':
+      case 'e':
         Copy(2);
         return absl::OkStatus();
-      case 'A': case 'z': case 'Z':
+      case 'A':
+      case 'z':
+      case 'Z':
         if (in_class) break;
         Copy(2);
         return absl::OkStatus();
-      case 'x': case 'u':
+      case 'x':
+      case 'u':
         return CodePoint();
       default:
         if (!absl::ascii_isalnum(c)) {
@@ -161,8 +183,8 @@ class Translator {
       return absl::OkStatus();
     }
     for (const absl::string_view known :
-         {"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!", "(?i:", "(?i)", "(?-i:",
-          "(?-i)"}) {
+         {"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!", "(?i:", "(?i)",
+          "(?-i:", "(?-i)"}) {
       if (absl::StartsWith(rest_, known)) {
         Copy(known.size());
         return absl::OkStatus();
@@ -171,7 +193,8 @@ class Translator {
     return Unsupported(rest_.substr(0, 4));
   }
 
-  // {n,m}: Ruby has no possessive form of it, and reads {,m} and {n}? otherwise.
+  // {n,m}: Ruby has no possessive form of it, and reads {,m} and {n}?
+  // otherwise.
   absl::Status Braces() {
     const size_t end = rest_.find('}');
     const absl::string_view braces = rest_.substr(0, end + 1);

@@ -13,8 +13,8 @@
 
 namespace lowmem {
 
-// The inside of a bracketed class with the word characters that the reference's own
-// rules mean (Unicode TR 18, annex C). Oniguruma's \w differs from it.
+// The inside of a bracketed class with the word characters that the reference's
+// own rules mean (Unicode TR 18, annex C). Oniguruma's \w differs from it.
 inline constexpr absl::string_view kWordClass =
     R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control})";
 

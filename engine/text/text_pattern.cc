@@ -61,8 +61,8 @@ void CutByString(absl::string_view sought, absl::string_view text,
   }
 }
 
-void CutByPredicate(TextPattern::CharPredicate predicate, absl::string_view text,
-                    PartCollector& collector) {
+void CutByPredicate(TextPattern::CharPredicate predicate,
+                    absl::string_view text, PartCollector& collector) {
   for (size_t pos = 0; pos < text.size();) {
     const Utf8Step step = DecodeUtf8(text.substr(pos));
     if (predicate(step.code_point)) {
@@ -90,7 +90,8 @@ absl::StatusOr<TextPattern> TextPattern::FromJson(const JsonValue& spec) {
     }
   }
   return absl::DataLossError(
-      "\"pattern\" is malformed; expected {\"Regex\": ...} or {\"String\": ...}");
+      "\"pattern\" is malformed; expected {\"Regex\": ...} or {\"String\": "
+      "...}");
 }
 
 absl::StatusOr<TextPattern> TextPattern::FromRegex(absl::string_view regex) {

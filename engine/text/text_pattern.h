@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tokenizer.json calls a pattern: {"Regex": ...} or {"String": ...}, or one of
-// a few classes of characters that steps have built in.
+// What tokenizer.json calls a pattern: {"Regex": ...} or {"String": ...}, or
+// one of a few classes of characters that steps have built in.
 
 #ifndef LOWMEM_ENGINE_TEXT_TEXT_PATTERN_H_
 #define LOWMEM_ENGINE_TEXT_TEXT_PATTERN_H_
@@ -36,9 +36,9 @@ class TextPattern {
   static TextPattern FromPredicate(CharPredicate predicate);
   static TextPattern FromString(std::string text);
 
-  // Cuts the whole of `text` into matches and what lies between them, in order. A
-  // match may be empty where a regex says so; an empty text is one empty part.
-  // REQUIRES: valid UTF-8.
+  // Cuts the whole of `text` into matches and what lies between them, in order.
+  // A match may be empty where a regex says so; an empty text is one empty
+  // part. REQUIRES: valid UTF-8.
   absl::Status Cut(absl::string_view text, RegexScratch& scratch,
                    std::vector<MatchedPart>& parts) const;
 

@@ -18,7 +18,8 @@ absl::Status AppendToken(const Tokenizer& tokenizer, int32_t id,
         absl::StrCat("id ", id, " is not in the vocabulary; expected 0 to ",
                      int64_t{tokenizer.vocab_size()} - 1));
   }
-  if (!skip_special || !tokenizer.IsSpecial(id)) bytes += tokenizer.TokenBytes(id);
+  if (!skip_special || !tokenizer.IsSpecial(id))
+    bytes += tokenizer.TokenBytes(id);
   return absl::OkStatus();
 }
 

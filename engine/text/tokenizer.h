@@ -20,8 +20,8 @@
 namespace lowmem {
 
 // Thread safety: const methods are thread-safe.
-// Memory: about the size of the vocabulary's text plus 16 bytes a token and 16 a
-// merge.
+// Memory: about the size of the vocabulary's text plus 11 bytes a token and 18
+// a merge.
 class Tokenizer {
  public:
   struct EncodeOptions {
@@ -44,9 +44,9 @@ class Tokenizer {
   // REQUIRES: 0 <= id.
   virtual std::string TokenBytes(int32_t id) const = 0;
 
-  // All ids as text: bytes joined, each maximal invalid UTF-8 part as one U+FFFD.
-  // An id without a token gives nothing.
-  // Errors: kInvalidArgument for an id outside [0, vocab_size()).
+  // All ids as text: bytes joined, each maximal invalid UTF-8 part as one
+  // U+FFFD. An id without a token gives nothing. Errors: kInvalidArgument for
+  // an id outside [0, vocab_size()).
   absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids,
                                      bool skip_special) const;
 
@@ -55,12 +55,13 @@ class Tokenizer {
   virtual bool IsSpecial(int32_t id) const = 0;
   // The id of a token by its text (an added token's content, or a piece).
   virtual std::optional<int32_t> FindToken(absl::string_view content) const = 0;
-  // Beginning-of-text token that the post-processor adds or the model's files name;
-  // nullopt where there is none.
+  // Beginning-of-text token that the post-processor adds or the model's files
+  // name; nullopt where there is none.
   virtual std::optional<int32_t> bos_id() const = 0;
-  // Ids that end a generation as far as the tokenizer's own files say: eos_token of
-  // tokenizer_config.json; for GGUF its key and the well-known end-of-turn and
-  // end-of-text tokens that the vocabulary has as control tokens. No duplicates.
+  // Ids that end a generation as far as the tokenizer's own files say:
+  // eos_token of tokenizer_config.json; for GGUF its key and the well-known
+  // end-of-turn and end-of-text tokens that the vocabulary has as control
+  // tokens. No duplicates.
   virtual const std::vector<int32_t>& eos_ids() const = 0;
 };
 
@@ -71,9 +72,9 @@ class StreamingDetokenizer {
   StreamingDetokenizer(const Tokenizer& tokenizer, bool skip_special)
       : tokenizer_(tokenizer), skip_special_(skip_special) {}
 
-  // What can be printed after this token: valid UTF-8, possibly empty. No byte is
-  // held back that cannot belong to an unfinished character.
-  // Errors: kInvalidArgument for an id outside the vocabulary.
+  // What can be printed after this token: valid UTF-8, possibly empty. No byte
+  // is held back that cannot belong to an unfinished character. Errors:
+  // kInvalidArgument for an id outside the vocabulary.
   absl::StatusOr<std::string> Add(int32_t id);
   // The rest: an unfinished character as U+FFFD.
   std::string Finish();
@@ -91,8 +92,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerFromFolder(
     const std::string& folder);
 
 // Builds the tokenizer from GGUF metadata.
-// Errors: kDataLoss; kUnimplemented for another tokenizer.ggml.model or an unknown
-// tokenizer.ggml.pre.
+// Errors: kDataLoss; kUnimplemented for another tokenizer.ggml.model or an
+// unknown tokenizer.ggml.pre.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerFromGguf(
     const GgufMetadata& metadata, const std::string& path_for_messages);
 

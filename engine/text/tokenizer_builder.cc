@@ -15,7 +15,8 @@ namespace lowmem {
 namespace {
 
 absl::Status Unsupported(absl::string_view what) {
-  return absl::UnimplementedError(absl::StrCat("model: ", what, " is not supported"));
+  return absl::UnimplementedError(
+      absl::StrCat("model: ", what, " is not supported"));
 }
 
 absl::Status CheckNoAffix(const JsonValue& model, const char* key) {
@@ -54,21 +55,24 @@ absl::StatusOr<BpeOptions> ReadBpeOptions(const JsonValue& model,
   BpeOptions options;
   LOWMEM_ASSIGN_OR_RETURN(options.ignore_merges,
                           GetBool(model, "ignore_merges", false));
-  LOWMEM_ASSIGN_OR_RETURN(options.fuse_unknown, GetBool(model, "fuse_unk", false));
+  LOWMEM_ASSIGN_OR_RETURN(options.fuse_unknown,
+                          GetBool(model, "fuse_unk", false));
   const JsonValue* unknown = model.Find("unk_token");
   if (unknown != nullptr && !unknown->is_null()) {
-    LOWMEM_ASSIGN_OR_RETURN(const std::string text, GetString(model, "unk_token"));
+    LOWMEM_ASSIGN_OR_RETURN(const std::string text,
+                            GetString(model, "unk_token"));
     options.unknown_id = vocabulary.Find(text);
     if (!options.unknown_id.has_value() && LacksBytes(vocabulary)) {
-      return absl::DataLossError(absl::StrCat(
-          "model: unk_token \"", Printable(text), "\" is not in the vocabulary"));
+      return absl::DataLossError(absl::StrCat("model: unk_token \"",
+                                              Printable(text),
+                                              "\" is not in the vocabulary"));
     }
   }
   return options;
 }
 
-// Decoding is that of ByteLevel; a Sequence may hold it and Fuse, which joins what
-// is joined anyway.
+// Decoding is that of ByteLevel; a Sequence may hold it and Fuse, which joins
+// what is joined anyway.
 absl::Status CheckDecoder(const JsonValue& spec, bool& has_byte_level) {
   if (spec.is_null()) return absl::OkStatus();
   LOWMEM_ASSIGN_OR_RETURN(const absl::string_view type, TypeOf(spec));
@@ -115,8 +119,8 @@ absl::Status AddMerge(const Vocabulary& vocabulary, absl::string_view left,
     const std::optional<int32_t> found = vocabulary.Find(text);
     if (!found.has_value()) {
       return absl::DataLossError(absl::StrCat(
-          "merge of \"", Printable(left), "\" and \"", Printable(right), "\": \"",
-          Printable(text), "\" is not in the vocabulary"));
+          "merge of \"", Printable(left), "\" and \"", Printable(right),
+          "\": \"", Printable(text), "\" is not in the vocabulary"));
     }
     *id = *found;
   }
@@ -134,7 +138,8 @@ absl::StatusOr<std::pair<absl::string_view, absl::string_view>> SplitMergeLine(
   return std::make_pair(line.substr(0, space), line.substr(space + 1));
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> BuildTokenizer(TokenizerParts parts) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> BuildTokenizer(
+    TokenizerParts parts) {
   LOWMEM_ASSIGN_OR_RETURN(const std::string type,
                           GetString(parts.model, "type", "BPE"));
   if (type != "BPE") {
@@ -160,10 +165,13 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> BuildTokenizer(TokenizerParts parts) 
   if (!post_processor.prefix.empty()) parts.bos_id = post_processor.prefix[0];
   auto tokenizer = std::make_unique<ByteBpeTokenizer>(ByteBpeTokenizer::Stages{
       BpeModel(std::move(parts.vocabulary), std::move(parts.merges), options),
-      std::move(normalizer), std::move(pre_tokenizer), std::move(post_processor),
-      std::move(parts.added_tokens), parts.bos_id, std::move(parts.eos_ids)});
-  LOWMEM_RETURN_IF_ERROR(CheckIds(*tokenizer, tokenizer->stages().post_processor.prefix));
-  LOWMEM_RETURN_IF_ERROR(CheckIds(*tokenizer, tokenizer->stages().post_processor.suffix));
+      std::move(normalizer), std::move(pre_tokenizer),
+      std::move(post_processor), std::move(parts.added_tokens), parts.bos_id,
+      std::move(parts.eos_ids)});
+  LOWMEM_RETURN_IF_ERROR(
+      CheckIds(*tokenizer, tokenizer->stages().post_processor.prefix));
+  LOWMEM_RETURN_IF_ERROR(
+      CheckIds(*tokenizer, tokenizer->stages().post_processor.suffix));
   return std::unique_ptr<Tokenizer>(std::move(tokenizer));
 }
 

@@ -18,14 +18,15 @@ namespace lowmem {
 namespace {
 
 // A token is written as its text, or as an object with "content".
-absl::StatusOr<std::optional<std::string>> ParseTokenName(absl::string_view key,
-                                                          const JsonValue& value) {
+absl::StatusOr<std::optional<std::string>> ParseTokenName(
+    absl::string_view key, const JsonValue& value) {
   if (value.is_null()) return std::optional<std::string>();
   if (value.is_string()) return std::optional<std::string>(value.string());
   const JsonValue* content = value.Find("content");
   if (content == nullptr || !content->is_string()) {
     return absl::DataLossError(absl::StrCat(
-        "\"", key, "\" is of another kind; expected a string or an added token"));
+        "\"", key,
+        "\" is of another kind; expected a string or an added token"));
   }
   return std::optional<std::string>(content->string());
 }
@@ -33,8 +34,9 @@ absl::StatusOr<std::optional<std::string>> ParseTokenName(absl::string_view key,
 class TokenizerConfigReader : public JsonSubsetReader {
  public:
   TokenizerConfig Finish() {
-    std::sort(config_.added_tokens.begin(), config_.added_tokens.end(),
-              [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+    std::sort(
+        config_.added_tokens.begin(), config_.added_tokens.end(),
+        [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
     return std::move(config_);
   }
 
@@ -76,25 +78,29 @@ class TokenizerConfigReader : public JsonSubsetReader {
 
   absl::Status Value(JsonValue value) override {
     if (place_ == Place::kAddedTokens) return AddToken(value);
-    if (place_ == Place::kDocument) return absl::DataLossError("expected an object");
+    if (place_ == Place::kDocument)
+      return absl::DataLossError("expected an object");
     if (!IsTokenName()) return absl::OkStatus();
     LOWMEM_ASSIGN_OR_RETURN(std::optional<std::string> name,
                             ParseTokenName(key_, value));
-    (key_ == "bos_token" ? config_.bos_token : config_.eos_token) = std::move(name);
+    (key_ == "bos_token" ? config_.bos_token : config_.eos_token) =
+        std::move(name);
     return absl::OkStatus();
   }
 
  private:
   enum class Place { kDocument, kTop, kAddedTokens };
 
-  bool IsTokenName() const { return key_ == "bos_token" || key_ == "eos_token"; }
+  bool IsTokenName() const {
+    return key_ == "bos_token" || key_ == "eos_token";
+  }
 
   absl::Status AddToken(const JsonValue& entry) {
     const std::optional<uint64_t> id = ParseJsonUint64(key_);
     if (!id.has_value() || *id >= limits::kVocabSize) {
-      return absl::DataLossError(absl::StrCat(
-          "\"added_tokens_decoder\": id is \"", Printable(key_),
-          "\"; expected an integer below ", limits::kVocabSize));
+      return absl::DataLossError(
+          absl::StrCat("\"added_tokens_decoder\": id is \"", Printable(key_),
+                       "\"; expected an integer below ", limits::kVocabSize));
     }
     if (config_.added_tokens.size() == limits::kNumAddedTokens) {
       return absl::DataLossError(
@@ -102,7 +108,8 @@ class TokenizerConfigReader : public JsonSubsetReader {
                        limits::kNumAddedTokens));
     }
     absl::StatusOr<AddedToken> token = ParseAddedToken(entry);
-    if (!token.ok()) return InContext(token.status(), "\"added_tokens_decoder\"");
+    if (!token.ok())
+      return InContext(token.status(), "\"added_tokens_decoder\"");
     token->id = static_cast<int32_t>(*id);
     config_.added_tokens.push_back(*std::move(token));
     return absl::OkStatus();

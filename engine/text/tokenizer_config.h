@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tokenizer_config.json adds to tokenizer.json: the names of the tokens that
-// begin and end a text, and tokens that were added later. Its other settings
-// (add_bos_token, clean_up_tokenization_spaces, the class) do not change what the
-// published tokenizer does and are not read.
+// What tokenizer_config.json adds to tokenizer.json: the names of the tokens
+// that begin and end a text, and tokens that were added later. Its other
+// settings (add_bos_token, clean_up_tokenization_spaces, the class) do not
+// change what the published tokenizer does and are not read.
 
 #ifndef LOWMEM_ENGINE_TEXT_TOKENIZER_CONFIG_H_
 #define LOWMEM_ENGINE_TEXT_TOKENIZER_CONFIG_H_

@@ -22,7 +22,8 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenAtMost(
     const std::string& path, uint64_t max_bytes) {
-  LOWMEM_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, OpenFile(path));
+  LOWMEM_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file,
+                          OpenFile(path));
   if (file->size_bytes() > max_bytes) {
     return absl::DataLossError(
         absl::StrCat(path, ": too large; expected at most ", max_bytes,
@@ -31,8 +32,8 @@ absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenAtMost(
   return file;
 }
 
-// `read` applied to the whole of `file`, with its path in front of an error that
-// does not have it yet.
+// `read` applied to the whole of `file`, with its path in front of an error
+// that does not have it yet.
 template <typename Result>
 absl::StatusOr<Result> ReadFrom(const RandomAccessFile& file,
                                 absl::StatusOr<Result> (*read)(ByteStream&)) {
@@ -43,8 +44,8 @@ absl::StatusOr<Result> ReadFrom(const RandomAccessFile& file,
   return result;
 }
 
-// Tokens of the configuration that tokenizer.json does not have. Those that it has
-// stay as it states them.
+// Tokens of the configuration that tokenizer.json does not have. Those that it
+// has stay as it states them.
 absl::Status AddConfigTokens(std::vector<AddedToken> tokens,
                              TokenizerParts& parts) {
   std::vector<AddedToken> missing;
@@ -87,7 +88,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerFromFolder(
         InContext(AddConfigTokens(std::move(config.added_tokens), parts),
                   (*config_file)->path()));
     parts.bos_id = FindId(parts, config.bos_token);
-    if (const auto eos_id = FindId(parts, config.eos_token); eos_id.has_value()) {
+    if (const auto eos_id = FindId(parts, config.eos_token);
+        eos_id.has_value()) {
       parts.eos_ids.push_back(*eos_id);
     }
   } else if (!absl::IsNotFound(config_file.status())) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LoadTokenizerFromGguf: the tokenizer that the metadata of a GGUF file describe.
+// LoadTokenizerFromGguf: the tokenizer that the metadata of a GGUF file
+// describe.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,10 +15,11 @@ namespace lowmem {
 namespace {
 
 absl::StatusOr<TokenizerParts> ReadParts(const GgufMetadata& metadata) {
-  LOWMEM_ASSIGN_OR_RETURN(GgufVocabulary source, GgufVocabulary::Read(metadata));
+  LOWMEM_ASSIGN_OR_RETURN(GgufVocabulary source,
+                          GgufVocabulary::Read(metadata));
   TokenizerParts parts;
-  LOWMEM_RETURN_IF_ERROR(source.ForEachToken(
-      metadata, [&](int32_t id, absl::string_view text) {
+  LOWMEM_RETURN_IF_ERROR(
+      source.ForEachToken(metadata, [&](int32_t id, absl::string_view text) {
         if (FindInvalidUtf8(text).has_value()) {
           return absl::DataLossError(
               absl::StrCat("token ", id, " is not valid UTF-8"));
@@ -29,8 +31,8 @@ absl::StatusOr<TokenizerParts> ReadParts(const GgufMetadata& metadata) {
       kGgufMergesKey, [&](uint64_t, absl::string_view line) -> absl::Status {
         const auto pieces = SplitMergeLine(line);
         if (!pieces.ok()) return InContext(pieces.status(), kGgufMergesKey);
-        return InContext(AddMerge(parts.vocabulary, pieces->first, pieces->second,
-                                  parts.merges),
+        return InContext(AddMerge(parts.vocabulary, pieces->first,
+                                  pieces->second, parts.merges),
                          kGgufMergesKey);
       }));
   parts.merges.Finish();

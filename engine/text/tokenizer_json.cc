@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/tokenizer_json.h"
 
-#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/text/added_token_json.h"
+#include "engine/text/early_merges.h"
 #include "engine/text/json_settings.h"
 #include "engine/text/json_subset_reader.h"
 #include "storage/base/limits.h"
@@ -18,39 +18,6 @@
 
 namespace lowmem {
 namespace {
-
-// Merges that stand before the vocabulary they refer to. Kept as lengths and text.
-class EarlyMerges {
- public:
-  void Add(absl::string_view left, absl::string_view right) {
-    for (const absl::string_view piece : {left, right}) {
-      const uint32_t length = static_cast<uint32_t>(piece.size());
-      text_.append(reinterpret_cast<const char*>(&length), sizeof(length));
-      text_.append(piece.data(), piece.size());
-    }
-  }
-  absl::Status MoveTo(const Vocabulary& vocabulary, MergeTable& merges) {
-    absl::string_view rest = text_;
-    while (!rest.empty()) {
-      const absl::string_view left = TakePiece(rest);
-      const absl::string_view right = TakePiece(rest);
-      LOWMEM_RETURN_IF_ERROR(AddMerge(vocabulary, left, right, merges));
-    }
-    text_ = std::string();
-    return absl::OkStatus();
-  }
-
- private:
-  static absl::string_view TakePiece(absl::string_view& rest) {
-    uint32_t length;
-    std::memcpy(&length, rest.data(), sizeof(length));
-    const absl::string_view piece = rest.substr(sizeof(length), length);
-    rest.remove_prefix(sizeof(length) + length);
-    return piece;
-  }
-
-  std::string text_;
-};
 
 class TokenizerJsonReader : public JsonSubsetReader {
  public:
@@ -67,7 +34,15 @@ class TokenizerJsonReader : public JsonSubsetReader {
 
  private:
   // The object or array that was entered last.
-  enum class Place { kDocument, kTop, kAddedTokens, kModel, kVocab, kMerges, kPair };
+  enum class Place {
+    kDocument,
+    kTop,
+    kAddedTokens,
+    kModel,
+    kVocab,
+    kMerges,
+    kPair
+  };
 
   absl::StatusOr<Take> BeginInTop(bool is_object);
   absl::StatusOr<Take> BeginInModel(bool is_object);
@@ -84,8 +59,8 @@ class TokenizerJsonReader : public JsonSubsetReader {
   std::string key_;
   std::vector<std::string> seen_in_top_;
   std::vector<std::string> seen_in_model_;
-  bool has_vocab_ = false;       // a BPE vocabulary, complete
-  bool has_other_vocab_ = false; // a list, as Unigram has it
+  bool has_vocab_ = false;        // a BPE vocabulary, complete
+  bool has_other_vocab_ = false;  // a list, as Unigram has it
   bool merges_are_pairs_ = false;
   size_t num_merges_ = 0;
   std::vector<std::string> pair_;
@@ -113,7 +88,8 @@ absl::Status NoteKey(std::vector<std::string>& seen, absl::string_view key) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<JsonSubsetReader::Take> TokenizerJsonReader::Begin(bool is_object) {
+absl::StatusOr<JsonSubsetReader::Take> TokenizerJsonReader::Begin(
+    bool is_object) {
   switch (place_) {
     case Place::kDocument:
       if (!is_object) return Malformed("document", "an object");
@@ -209,7 +185,8 @@ absl::Status TokenizerJsonReader::Leave() {
       place_ = Place::kModel;
       break;
     case Place::kPair:
-      if (pair_.size() != 2) return Malformed("model.merges", "pairs of strings");
+      if (pair_.size() != 2)
+        return Malformed("model.merges", "pairs of strings");
       LOWMEM_RETURN_IF_ERROR(AddPair(pair_[0], pair_[1]));
       pair_.clear();
       place_ = Place::kMerges;
@@ -257,30 +234,31 @@ absl::Status TokenizerJsonReader::Text(absl::string_view value) {
 }
 
 absl::Status TokenizerJsonReader::Number(absl::string_view text) {
-  if (place_ != Place::kVocab) return Value(JsonValue::Number(std::string(text)));
+  if (place_ != Place::kVocab)
+    return Value(JsonValue::Number(std::string(text)));
   const std::optional<uint64_t> id = ParseJsonUint64(text);
   if (!id.has_value()) {
-    return absl::DataLossError(
-        absl::StrCat("model.vocab: \"", Printable(key_), "\": id is ",
-                     Printable(text), "; expected an integer from 0 on"));
+    return absl::DataLossError(absl::StrCat("model.vocab: \"", Printable(key_),
+                                            "\": id is ", Printable(text),
+                                            "; expected an integer from 0 on"));
   }
   return InContext(parts_.vocabulary.Add(key_, *id), "model.vocab");
 }
 
 absl::Status TokenizerJsonReader::AddAddedToken(const JsonValue& entry) {
   if (added_tokens_.size() == limits::kNumAddedTokens) {
-    return absl::DataLossError(absl::StrCat("too many; expected at most ",
-                                            limits::kNumAddedTokens));
+    return absl::DataLossError(
+        absl::StrCat("too many; expected at most ", limits::kNumAddedTokens));
   }
   LOWMEM_ASSIGN_OR_RETURN(AddedToken token, ParseAddedToken(entry));
   const JsonValue* id_value = entry.Find("id");
   const std::optional<uint64_t> id =
       id_value == nullptr ? std::nullopt : id_value->AsUint64();
   if (!id.has_value() || *id >= limits::kVocabSize) {
-    return absl::DataLossError(
-        absl::StrCat("\"", Printable(token.content),
-                     "\": id is missing or out of range; expected an integer below ",
-                     limits::kVocabSize));
+    return absl::DataLossError(absl::StrCat(
+        "\"", Printable(token.content),
+        "\": id is missing or out of range; expected an integer below ",
+        limits::kVocabSize));
   }
   token.id = static_cast<int32_t>(*id);
   added_tokens_.push_back(std::move(token));
@@ -299,9 +277,8 @@ absl::Status TokenizerJsonReader::AddLine(absl::string_view line) {
 absl::Status TokenizerJsonReader::AddPair(absl::string_view left,
                                           absl::string_view right) {
   if (++num_merges_ >= limits::kNumMerges) {
-    return absl::DataLossError(
-        absl::StrCat("model.merges: too many; expected fewer than ",
-                     limits::kNumMerges));
+    return absl::DataLossError(absl::StrCat(
+        "model.merges: too many; expected fewer than ", limits::kNumMerges));
   }
   if (!has_vocab_) {
     early_merges_.Add(left, right);
@@ -324,9 +301,10 @@ absl::StatusOr<TokenizerParts> TokenizerJsonReader::Finish() {
   LOWMEM_RETURN_IF_ERROR(InContext(
       early_merges_.MoveTo(parts_.vocabulary, parts_.merges), "model.merges"));
   parts_.merges.Finish();
-  LOWMEM_RETURN_IF_ERROR(InContext(
-      AddTokens(std::move(added_tokens_), parts_.vocabulary, parts_.added_tokens),
-      "added_tokens"));
+  LOWMEM_RETURN_IF_ERROR(
+      InContext(AddTokens(std::move(added_tokens_), parts_.vocabulary,
+                          parts_.added_tokens),
+                "added_tokens"));
   return std::move(parts_);
 }
 

@@ -22,10 +22,13 @@ bool IsComposed(UnicodeForm form) {
 // composes with it.
 char32_t FirstAffected(UnicodeForm form) {
   switch (form) {
-    case UnicodeForm::kNfc: return 0x300;
-    case UnicodeForm::kNfd: return 0xC0;
+    case UnicodeForm::kNfc:
+      return 0x300;
+    case UnicodeForm::kNfd:
+      return 0xC0;
     case UnicodeForm::kNfkc:
-    case UnicodeForm::kNfkd: return 0xA0;
+    case UnicodeForm::kNfkd:
+      return 0xA0;
   }
   return 0;
 }
@@ -59,8 +62,8 @@ void AppendDecomposed(absl::string_view text, UnicodeForm form,
   }
 }
 
-// Canonical order: marks between two starters by combining class. utf8proc's own
-// sorting is quadratic in the number of marks.
+// Canonical order: marks between two starters by combining class. utf8proc's
+// own sorting is quadratic in the number of marks.
 void SortMarks(std::vector<int32_t>& chars) {
   const auto class_of = [](int32_t c) {
     return utf8proc_get_property(c)->combining_class;
@@ -77,7 +80,8 @@ void SortMarks(std::vector<int32_t>& chars) {
   }
 }
 
-void AppendAffected(absl::string_view text, UnicodeForm form, std::string& out) {
+void AppendAffected(absl::string_view text, UnicodeForm form,
+                    std::string& out) {
   std::vector<int32_t> chars;
   chars.reserve(text.size());
   AppendDecomposed(text, form, chars);
@@ -95,8 +99,8 @@ void AppendAffected(absl::string_view text, UnicodeForm form, std::string& out) 
 
 void AppendInForm(absl::string_view text, UnicodeForm form, std::string& out) {
   const char32_t first_affected = FirstAffected(form);
-  size_t copied = 0;      // everything before is in `out`
-  size_t last_char = 0;   // begin of the character before `pos`
+  size_t copied = 0;     // everything before is in `out`
+  size_t last_char = 0;  // begin of the character before `pos`
   size_t pos = 0;
   while (pos < text.size()) {
     const Utf8Step step = DecodeUtf8(text.substr(pos));
@@ -105,8 +109,8 @@ void AppendInForm(absl::string_view text, UnicodeForm form, std::string& out) {
       pos += step.num_bytes;
       continue;
     }
-    // A stretch from the character that marks may compose with to the next ASCII
-    // one, which composes with nothing before it.
+    // A stretch from the character that marks may compose with to the next
+    // ASCII one, which composes with nothing before it.
     const size_t begin = std::max(copied, last_char);
     size_t end = pos;
     while (end < text.size() && !absl::ascii_isascii(text[end])) ++end;
@@ -124,8 +128,8 @@ void AppendLowerCase(absl::string_view text, std::string& out) {
     if (step.code_point == 0x130) {
       out.append("i\xCC\x87");  // the one lower case of two characters
     } else {
-      AppendUtf8(static_cast<char32_t>(utf8proc_tolower(
-                     static_cast<int32_t>(step.code_point))),
+      AppendUtf8(static_cast<char32_t>(
+                     utf8proc_tolower(static_cast<int32_t>(step.code_point))),
                  out);
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unicode normal forms. Character tables are utf8proc's (Unicode 14 in Debian 12);
-// a text with newer characters may come out otherwise than elsewhere.
+// Unicode normal forms. Character tables are utf8proc's (Unicode 14 in Debian
+// 12); a text with newer characters may come out otherwise than elsewhere.
 
 #ifndef LOWMEM_ENGINE_TEXT_UNICODE_FORM_H_
 #define LOWMEM_ENGINE_TEXT_UNICODE_FORM_H_
@@ -17,8 +17,8 @@ enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
 // follow one another. REQUIRES: valid UTF-8.
 void AppendInForm(absl::string_view text, UnicodeForm form, std::string& out);
 
-// Appends `text` with each character's lower case (no rule looks at neighbours).
-// REQUIRES: valid UTF-8.
+// Appends `text` with each character's lower case (no rule looks at
+// neighbours). REQUIRES: valid UTF-8.
 void AppendLowerCase(absl::string_view text, std::string& out);
 
 // General category N (numbers) and P (punctuation; ASCII symbols count too).

@@ -45,8 +45,9 @@ Part NextPart(absl::string_view bytes) {
   for (size_t i = 1; i < lead.num_bytes; ++i) {
     if (i == bytes.size()) return {Part::Kind::kUnfinished, i};
     const uint8_t byte = static_cast<uint8_t>(bytes[i]);
-    const bool fits = i == 1 ? byte >= lead.second_min && byte <= lead.second_max
-                             : byte >= 0x80 && byte <= 0xBF;
+    const bool fits = i == 1
+                          ? byte >= lead.second_min && byte <= lead.second_max
+                          : byte >= 0x80 && byte <= 0xBF;
     if (!fits) return {Part::Kind::kInvalid, i};
   }
   return {Part::Kind::kWhole, lead.num_bytes};
@@ -95,7 +96,8 @@ void AppendUtf8(char32_t code_point, std::string& out) {
 
 char32_t CodePointBefore(absl::string_view text, size_t end) {
   size_t begin = end - 1;
-  while (begin > 0 && (static_cast<uint8_t>(text[begin]) & 0xC0) == 0x80) --begin;
+  while (begin > 0 && (static_cast<uint8_t>(text[begin]) & 0xC0) == 0x80)
+    --begin;
   return DecodeUtf8(text.substr(begin, end - begin)).code_point;
 }
 

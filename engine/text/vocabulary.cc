@@ -14,13 +14,13 @@ namespace {
 
 constexpr uint8_t kLongLength = 255;
 
-// Ids may leave gaps (published vocabularies leave a few hundred), but a table by
-// id must stay a small multiple of what the file holds.
+// Ids may leave gaps (published vocabularies leave a few hundred), but a table
+// by id must stay a small multiple of what the file holds.
 constexpr uint64_t kMaxGaps = 65'536;
 
 constexpr size_t kBlockBytes = 64u << 10;
-// The end of a block is left unused when the next piece does not fit, at worst half
-// of it: the number of the block must fit 16 bits all the same.
+// The end of a block is left unused when the next piece does not fit, at worst
+// half of it: the number of the block must fit 16 bits all the same.
 static_assert(limits::kTokenizerJsonBytes / (kBlockBytes / 2) +
                   limits::kVocabSize * 5 / (kBlockBytes / 2) <
               0xFFFF);
@@ -40,9 +40,9 @@ absl::string_view Vocabulary::TextAt(Place place) const {
 
 absl::Status Vocabulary::Add(absl::string_view text, uint64_t id) {
   if (id >= limits::kVocabSize - 1) {
-    return absl::DataLossError(
-        absl::StrCat("\"", Printable(text), "\": id out of range; expected below ",
-                     limits::kVocabSize - 1, ", got ", id));
+    return absl::DataLossError(absl::StrCat(
+        "\"", Printable(text), "\": id out of range; expected below ",
+        limits::kVocabSize - 1, ", got ", id));
   }
   if (added_.size() == limits::kVocabSize ||
       text.size() > limits::kTokenizerJsonBytes - text_bytes_) {
@@ -57,11 +57,12 @@ absl::Status Vocabulary::Add(absl::string_view text, uint64_t id) {
   if (entry_bytes > block_size_bytes_ - block_used_bytes_) {
     block_size_bytes_ = std::max(kBlockBytes, entry_bytes);
     block_used_bytes_ = 0;
-    blocks_.push_back(std::make_unique_for_overwrite<char[]>(block_size_bytes_));
+    blocks_.push_back(
+        std::make_unique_for_overwrite<char[]>(block_size_bytes_));
   }
-  added_.push_back({static_cast<uint32_t>(id),
-                    static_cast<Place>((blocks_.size() - 1) << 16 |
-                                       block_used_bytes_)});
+  added_.push_back(
+      {static_cast<uint32_t>(id),
+       static_cast<Place>((blocks_.size() - 1) << 16 | block_used_bytes_)});
   char* at = blocks_.back().get() + block_used_bytes_;
   *at++ = static_cast<char>(is_long ? kLongLength : length);
   if (is_long) {
@@ -79,9 +80,9 @@ absl::Status Vocabulary::Finish() {
     id_limit = std::max<uint64_t>(id_limit, uint64_t{added_[i].id} + 1);
   }
   if (id_limit > 2 * added_.size() + kMaxGaps) {
-    return absl::DataLossError(
-        absl::StrCat("id out of range; expected ids without large gaps, got id ",
-                     id_limit - 1, " among ", added_.size(), " pieces"));
+    return absl::DataLossError(absl::StrCat(
+        "id out of range; expected ids without large gaps, got id ",
+        id_limit - 1, " among ", added_.size(), " pieces"));
   }
   place_by_id_.assign(id_limit, kNoPiece);
   id_by_text_.Reset(added_.size());
@@ -89,10 +90,10 @@ absl::Status Vocabulary::Finish() {
     const auto [id, place] = added_[i];
     const absl::string_view text = TextAt(place);
     if (place_by_id_[id] != kNoPiece) {
-      return absl::DataLossError(absl::StrCat(
-          "id ", id, " stands for two pieces: \"",
-          Printable(Text(static_cast<int32_t>(id))), "\" and \"", Printable(text),
-          "\""));
+      return absl::DataLossError(
+          absl::StrCat("id ", id, " stands for two pieces: \"",
+                       Printable(Text(static_cast<int32_t>(id))), "\" and \"",
+                       Printable(text), "\""));
     }
     place_by_id_[id] = place;
     const bool seen = id_by_text_.InsertOrReplace(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces of a model's vocabulary: text to id and back. The text lies in a few
-// large blocks, because a map of strings costs several times the text.
+// The pieces of a model's vocabulary: text to id and back. The text lies in a
+// few large blocks, because a map of strings costs several times the text.
 //
 // Filled with Add in any order of ids, then proved and indexed by Finish.
 
@@ -26,8 +26,8 @@ class Vocabulary {
   // Errors: kDataLoss for an id or an amount of text beyond what is accepted.
   absl::Status Add(absl::string_view text, uint64_t id);
 
-  // Errors: kDataLoss for a text or an id that came twice, or ids so far apart that
-  // a table of them would be much larger than the vocabulary.
+  // Errors: kDataLoss for a text or an id that came twice, or ids so far apart
+  // that a table of them would be much larger than the vocabulary.
   absl::Status Finish();
 
   // Usable after Finish.
@@ -41,10 +41,13 @@ class Vocabulary {
 
   uint32_t num_pieces() const { return num_pieces_; }
   // One more than the largest id.
-  uint32_t id_limit() const { return static_cast<uint32_t>(place_by_id_.size()); }
+  uint32_t id_limit() const {
+    return static_cast<uint32_t>(place_by_id_.size());
+  }
 
  private:
-  // Where a piece lies: the block in the upper half, the byte in it in the lower.
+  // Where a piece lies: the block in the upper half, the byte in it in the
+  // lower.
   using Place = uint32_t;
   static constexpr Place kNoPiece = 0xFFFFFFFF;
   struct Added {
@@ -54,8 +57,9 @@ class Vocabulary {
 
   absl::string_view TextAt(Place place) const;
 
-  // A piece is its length (one byte, or 255 and four more) and its text, and lies in
-  // one block. Blocks are 64 KiB, or as long as the one piece that is longer.
+  // A piece is its length (one byte, or 255 and four more) and its text, and
+  // lies in one block. Blocks are 64 KiB, or as long as the one piece that is
+  // longer.
   std::vector<std::unique_ptr<char[]>> blocks_;
   size_t block_used_bytes_ = 0;
   size_t block_size_bytes_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that are absent, damaged, contradictory or not supported, and prompts that
-// cannot be taken: one clear line and the right exit code each, in every mode.
+// Models that are absent, damaged, contradictory or not supported, and prompts
+// that cannot be taken: one clear line and the right exit code each, in every
+// mode.
 #include <filesystem>
 #include <functional>
 
@@ -17,7 +18,9 @@ struct BadModel {
   std::function<void(const std::string& model)> damage;
   int exit_code;
   const char* part;
-  friend void PrintTo(const BadModel& row, std::ostream* os) { *os << row.name; }
+  friend void PrintTo(const BadModel& row, std::ostream* os) {
+    *os << row.name;
+  }
 };
 
 void Replace(const std::string& path, const std::string& from,
@@ -25,7 +28,8 @@ void Replace(const std::string& path, const std::string& from,
   ReplaceInFile(path, from, to);
 }
 
-// The header of a safetensors file is changed in place: same length, other meaning.
+// The header of a safetensors file is changed in place: same length, other
+// meaning.
 void ReplaceInHeader(const std::string& model, const std::string& from,
                      const std::string& to) {
   ASSERT_EQ(from.size(), to.size());
@@ -71,9 +75,9 @@ const BadModel kBadModels[] = {
      4, "model.safetensors"},
     {"TensorOfWrongShape", "llama",
      [](const std::string& m) {
-       ReplaceInHeader(m,
-                       "\"model.norm.weight\":{\"dtype\":\"BF16\",\"shape\":[96]",
-                       "\"model.norm.weight\":{\"dtype\":\"F32\" ,\"shape\":[48]");
+       ReplaceInHeader(
+           m, "\"model.norm.weight\":{\"dtype\":\"BF16\",\"shape\":[96]",
+           "\"model.norm.weight\":{\"dtype\":\"F32\" ,\"shape\":[48]");
      },
      4, "model.norm.weight"},
     {"TensorAbsent", "llama",
@@ -89,7 +93,8 @@ const BadModel kBadModels[] = {
      5, "BF17"},
     {"ConfigContradictsFile", "llama",
      [](const std::string& m) {
-       Replace(m + "/config.json", "\"hidden_size\": 96", "\"hidden_size\": 192");
+       Replace(m + "/config.json", "\"hidden_size\": 96",
+               "\"hidden_size\": 192");
      },
      4, "expected"},
     {"ConfigHasMoreLayers", "llama",
@@ -114,7 +119,8 @@ const BadModel kBadModels[] = {
      4, "num_attention_heads"},
     {"UnknownArchitecture", "llama",
      [](const std::string& m) {
-       Replace(m + "/config.json", "\"LlamaForCausalLM\"", "\"MambaForCausalLM\"");
+       Replace(m + "/config.json", "\"LlamaForCausalLM\"",
+               "\"MambaForCausalLM\"");
        Replace(m + "/config.json", "\"model_type\": \"llama\"",
                "\"model_type\": \"mamba\"");
      },
@@ -126,7 +132,8 @@ const BadModel kBadModels[] = {
      [](const std::string& m) {
        std::string text = ReadFile(m + "/model.safetensors.index.json");
        const std::string from = "model-00003-of-00003.safetensors";
-       text.replace(text.find(from), from.size(), "../../../../../../etc/passwd");
+       text.replace(text.find(from), from.size(),
+                    "../../../../../../etc/passwd");
        WriteFile(m + "/model.safetensors.index.json", text);
      },
      4, "index.json"},
@@ -145,7 +152,8 @@ TEST_P(BadModelTest, IsRefusedInOneLine) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(BadModel, BadModelTest, ::testing::ValuesIn(kBadModels),
+INSTANTIATE_TEST_SUITE_P(BadModel, BadModelTest,
+                         ::testing::ValuesIn(kBadModels),
                          [](const ::testing::TestParamInfo<BadModel>& row) {
                            return row.param.name;
                          });
@@ -161,7 +169,8 @@ TEST(BadModelTest, PathAbsent) {
 
 TEST(BadModelTest, FolderWithoutAnything) {
   const TempFolder folder;
-  EXPECT_TRUE(IsRefusal(RunCli({"-m", folder.path(), "info"}), 3, folder.path()));
+  EXPECT_TRUE(
+      IsRefusal(RunCli({"-m", folder.path(), "info"}), 3, folder.path()));
 }
 
 TEST(BadModelTest, DeviceIsNoModel) {
@@ -174,8 +183,8 @@ TEST(BadModelTest, GgufTruncatedAnywhere) {
   const std::string whole = ReadFile(TinyGguf("llama-q4_0"));
   for (const size_t size : {0, 3, 4, 7, 8, 23, 24, 100, 4000, 20000}) {
     WriteFile(folder.Path("cut.gguf"), whole.substr(0, size));
-    EXPECT_TRUE(IsRefusal(RunCli({"-m", folder.Path("cut.gguf"), "generate", "-p",
-                                  "a", "-n", "1"}),
+    EXPECT_TRUE(IsRefusal(RunCli({"-m", folder.Path("cut.gguf"), "generate",
+                                  "-p", "a", "-n", "1"}),
                           4, "cut.gguf"))
         << size;
   }
@@ -202,7 +211,9 @@ struct BadPrompt {
   std::vector<std::string> args;
   int exit_code;
   const char* part;
-  friend void PrintTo(const BadPrompt& row, std::ostream* os) { *os << row.name; }
+  friend void PrintTo(const BadPrompt& row, std::ostream* os) {
+    *os << row.name;
+  }
 };
 
 const BadPrompt kBadPrompts[] = {
@@ -212,7 +223,10 @@ const BadPrompt kBadPrompts[] = {
     {"NotUtf8", {"-p", "a\xff"}, 2, "UTF-8"},
     {"FileAbsent", {"--prompt-file", "/no/such/prompt"}, 3, "/no/such/prompt"},
     {"FileIsAFolder", {"--prompt-file", "/"}, 2, "/"},
-    {"StopTextTooLong", {"-p", "a", "--stop", std::string(5000, 'x')}, 2, "--stop"},
+    {"StopTextTooLong",
+     {"-p", "a", "--stop", std::string(5000, 'x')},
+     2,
+     "--stop"},
 };
 
 class BadPromptTest : public ::testing::TestWithParam<BadPrompt> {};
@@ -224,7 +238,8 @@ TEST_P(BadPromptTest, IsRefusedInOneLine) {
   EXPECT_TRUE(IsRefusal(result, GetParam().exit_code, GetParam().part));
 }
 
-INSTANTIATE_TEST_SUITE_P(BadModel, BadPromptTest, ::testing::ValuesIn(kBadPrompts),
+INSTANTIATE_TEST_SUITE_P(BadModel, BadPromptTest,
+                         ::testing::ValuesIn(kBadPrompts),
                          [](const ::testing::TestParamInfo<BadPrompt>& row) {
                            return row.param.name;
                          });

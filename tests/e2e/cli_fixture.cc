@@ -56,7 +56,8 @@ std::string CopyTiny(const std::string& name, const TempFolder& folder) {
   const std::string copy = folder.Path("model");
   fs::copy(Tiny(name), copy);
   for (const fs::directory_entry& entry : fs::directory_iterator(copy)) {
-    fs::permissions(entry.path(), fs::perms::owner_write, fs::perm_options::add);
+    fs::permissions(entry.path(), fs::perms::owner_write,
+                    fs::perm_options::add);
   }
   return copy;
 }
@@ -113,12 +114,13 @@ std::string CommaSeparated(const std::vector<int64_t>& values) {
   return absl::StrJoin(values, ",");
 }
 
-::testing::AssertionResult IsRefusal(const SubprocessResult& result, int exit_code,
-                                     const std::string& part) {
+::testing::AssertionResult IsRefusal(const SubprocessResult& result,
+                                     int exit_code, const std::string& part) {
   const std::string& err = result.err;
   const bool one_line = !err.empty() && err.find('\n') == err.size() - 1;
   if (result.exit_code == exit_code && one_line && result.out.empty() &&
-      err.rfind("lowmem-run: ", 0) == 0 && err.find(part) != std::string::npos) {
+      err.rfind("lowmem-run: ", 0) == 0 &&
+      err.find(part) != std::string::npos) {
     return ::testing::AssertionSuccess();
   }
   return ::testing::AssertionFailure()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the command line share: running it, the tiny models, copies of
-// them to damage, and JSON.
+// What the tests of the command line share: running it, the tiny models, copies
+// of them to damage, and JSON.
 
 #ifndef LOWMEM_TESTS_E2E_CLI_FIXTURE_H_
 #define LOWMEM_TESTS_E2E_CLI_FIXTURE_H_
@@ -47,7 +47,8 @@ std::string CopyTiny(const std::string& name, const TempFolder& folder);
 
 std::string ReadFile(const std::string& path);
 void WriteFile(const std::string& path, const std::string& text);
-// Replaces the one place where `from` stands; fails the test when it is not there.
+// Replaces the one place where `from` stands; fails the test when it is not
+// there.
 void ReplaceInFile(const std::string& path, const std::string& from,
                    const std::string& to);
 
@@ -59,10 +60,10 @@ const JsonValue& At(const JsonValue& object, const std::string& key);
 std::vector<int64_t> Integers(const JsonValue& list);
 std::string CommaSeparated(const std::vector<int64_t>& values);
 
-// "lowmem-run: ...\n", one line of printable text that contains `part`; nothing on
-// stdout; the exit code.
-::testing::AssertionResult IsRefusal(const SubprocessResult& result, int exit_code,
-                                     const std::string& part);
+// "lowmem-run: ...\n", one line of printable text that contains `part`; nothing
+// on stdout; the exit code.
+::testing::AssertionResult IsRefusal(const SubprocessResult& result,
+                                     int exit_code, const std::string& part);
 
 }  // namespace lowmem::testing
 

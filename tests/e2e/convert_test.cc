@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// convert: the folder it writes is the same model, and what fails leaves nothing.
+// convert: the folder it writes is the same model, and what fails leaves
+// nothing.
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -19,10 +20,11 @@ class ConvertTest : public ::testing::Test {
   const TempFolder folder_;
 };
 
-std::vector<int64_t> GreedyIds(const std::string& model, const std::string& text) {
+std::vector<int64_t> GreedyIds(const std::string& model,
+                               const std::string& text) {
   const SubprocessResult result =
-      RunCli({"-m", model, "--json", "generate", "-p", text, "--temperature", "0",
-              "--ignore-eos", "-n", "24"});
+      RunCli({"-m", model, "--json", "generate", "-p", text, "--temperature",
+              "0", "--ignore-eos", "-n", "24"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const JsonValue json = ParseJsonText(result.out);
   std::vector<int64_t> ids = Integers(At(json, "prompt_ids"));
@@ -32,13 +34,14 @@ std::vector<int64_t> GreedyIds(const std::string& model, const std::string& text
 
 // Weights that are bf16 in the GGUF lose nothing, rope scaling included.
 TEST_F(ConvertTest, GgufInBf16GivesTheSameIdsAsAFolder) {
-  const SubprocessResult result = RunCli({"convert", TinyGguf("llama3-bf16"), Out()});
+  const SubprocessResult result =
+      RunCli({"convert", TinyGguf("llama3-bf16"), Out()});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(result.err, "");
-  for (const char* file : {"config.json", "generation_config.json",
-                           "tokenizer.json", "tokenizer_config.json",
-                           "model.safetensors"}) {
+  for (const char* file :
+       {"config.json", "generation_config.json", "tokenizer.json",
+        "tokenizer_config.json", "model.safetensors"}) {
     EXPECT_TRUE(fs::exists(Out() + "/" + file)) << file;
   }
   const std::string text = "In the morning there were 30 ships";
@@ -47,7 +50,8 @@ TEST_F(ConvertTest, GgufInBf16GivesTheSameIdsAsAFolder) {
 
 TEST_F(ConvertTest, ShardedFolderBecomesOneFile) {
   ASSERT_EQ(RunCli({"convert", Tiny("qwen2_sharded"), Out()}).exit_code, 0);
-  EXPECT_EQ(GreedyIds(Out(), "The sea"), GreedyIds(Tiny("qwen2_sharded"), "The sea"));
+  EXPECT_EQ(GreedyIds(Out(), "The sea"),
+            GreedyIds(Tiny("qwen2_sharded"), "The sea"));
 }
 
 TEST_F(ConvertTest, NeverOverwritesWithoutForce) {
@@ -64,15 +68,16 @@ TEST_F(ConvertTest, NeverOverwritesWithoutForce) {
 TEST_F(ConvertTest, ForceReplacesNothingThatIsNoModel) {
   fs::create_directory(Out());
   WriteFile(Out() + "/thesis.txt", "the only copy");
-  EXPECT_TRUE(
-      IsRefusal(RunCli({"convert", Tiny("llama"), Out(), "--force"}), 2, Out()));
+  EXPECT_TRUE(IsRefusal(RunCli({"convert", Tiny("llama"), Out(), "--force"}), 2,
+                        Out()));
   EXPECT_EQ(ReadFile(Out() + "/thesis.txt"), "the only copy");
 }
 
 TEST_F(ConvertTest, DamagedInputLeavesNothing) {
   const std::string model = CopyTiny("llama", folder_);
   fs::resize_file(model + "/model.safetensors", 300000);
-  EXPECT_TRUE(IsRefusal(RunCli({"convert", model, Out()}), 4, "model.safetensors"));
+  EXPECT_TRUE(
+      IsRefusal(RunCli({"convert", model, Out()}), 4, "model.safetensors"));
   EXPECT_THAT(folder_.Names(), ::testing::ElementsAre("model"));
 }
 
@@ -83,7 +88,8 @@ TEST_F(ConvertTest, FullDiskIsCode7AndLeavesNothing) {
   if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=200k") != 0) {
     GTEST_SKIP() << "mounting is not allowed here";
   }
-  const SubprocessResult result = RunCli({"convert", Tiny("llama"), disk + "/out"});
+  const SubprocessResult result =
+      RunCli({"convert", Tiny("llama"), disk + "/out"});
   const bool left = !fs::is_empty(disk);
   umount(disk.c_str());
   EXPECT_TRUE(IsRefusal(result, 7, "no space left"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate: golden ids and text of the tiny models, in every mode; what stops it;
-// what is on stdout and what is not.
+// generate: golden ids and text of the tiny models, in every mode; what stops
+// it; what is on stdout and what is not.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +13,8 @@ using ::testing::HasSubstr;
 
 std::vector<std::string> GreedyJson(const std::string& model,
                                     const std::string& mode) {
-  return {"--json", "-m", model, "--mode", mode, "generate", "--temperature", "0"};
+  return {"--json", "-m",       model,           "--mode",
+          mode,     "generate", "--temperature", "0"};
 }
 
 SubprocessResult Generate(std::vector<std::string> args,
@@ -26,22 +27,25 @@ struct GoldenModel {
   std::string name;
   std::string path;
   std::string golden;
-  friend void PrintTo(const GoldenModel& row, std::ostream* os) { *os << row.name; }
+  friend void PrintTo(const GoldenModel& row, std::ostream* os) {
+    *os << row.name;
+  }
 };
 
 std::vector<GoldenModel> GoldenModels() {
   std::vector<GoldenModel> models;
-  for (const char* name : {"llama", "llama3", "llama3_rope_parameters",
-                           "llama_linear", "qwen2", "qwen2_sharded",
-                           "qwen2_sharded_scattered"}) {
+  for (const char* name :
+       {"llama", "llama3", "llama3_rope_parameters", "llama_linear", "qwen2",
+        "qwen2_sharded", "qwen2_sharded_scattered"}) {
     models.push_back({name, Tiny(name), Tiny(name) + "/golden.json"});
   }
-  for (const char* name : {"llama-f16", "llama-mixed", "llama-q4_0", "llama3-bf16",
-                           "qwen2-f32", "qwen2-q8_0"}) {
+  for (const char* name : {"llama-f16", "llama-mixed", "llama-q4_0",
+                           "llama3-bf16", "qwen2-f32", "qwen2-q8_0"}) {
     std::string test_name = absl::StrCat("gguf_", name);
     std::replace(test_name.begin(), test_name.end(), '-', '_');
-    models.push_back({test_name, TinyGguf(name),
-                      absl::StrCat(LOWMEM_TESTDATA_DIR "/tiny-gguf/", name, ".json")});
+    models.push_back(
+        {test_name, TinyGguf(name),
+         absl::StrCat(LOWMEM_TESTDATA_DIR "/tiny-gguf/", name, ".json")});
   }
   return models;
 }
@@ -74,17 +78,20 @@ TEST_P(GoldenTest, GreedyIdsAndPromptIdsAreTheReferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Generate, GoldenTest, ::testing::ValuesIn(GoldenModels()),
+INSTANTIATE_TEST_SUITE_P(Generate, GoldenTest,
+                         ::testing::ValuesIn(GoldenModels()),
                          [](const ::testing::TestParamInfo<GoldenModel>& row) {
                            return row.param.name;
                          });
 
 class GenerateTest : public ::testing::Test {
  protected:
-  // The first prompt of the tiny llama; its golden continuation begins 100, 286.
+  // The first prompt of the tiny llama; its golden continuation begins 100,
+  // 286.
   const std::string prompt_ = "The keeper reads the b";
   const std::vector<std::string> greedy_ = {
-      "-m", Tiny("llama"), "generate", "-p", prompt_, "--temperature", "0", "-n"};
+      "-m",    Tiny("llama"),   "generate", "-p",
+      prompt_, "--temperature", "0",        "-n"};
 
   std::string Text(int num_tokens, const std::vector<std::string>& more = {}) {
     std::vector<std::string> args = greedy_;
@@ -107,19 +114,35 @@ TEST_F(GenerateTest, StdoutIsTheContinuationAndANewline) {
 
 TEST_F(GenerateTest, JsonHasTheFieldsOfTheContract) {
   const JsonValue json = Json(2);
-  for (const char* key : {"prompt_ids", "ids", "text", "stop_reason", "stats"}) {
+  for (const char* key :
+       {"prompt_ids", "ids", "text", "stop_reason", "stats"}) {
     At(json, key);
   }
   EXPECT_EQ(json.members().size(), 5u);
   const JsonValue& stats = At(json, "stats");
-  for (const char* key :
-       {"mode", "threads", "ram_budget_bytes", "model_bytes",
-        "resident_weight_bytes", "arena_bytes", "kv_bytes", "vm_hwm_bytes",
-        "rss_anon_bytes", "rss_file_bytes", "cgroup_peak_bytes", "page_cache_bytes",
-        "major_faults", "storage_read_bytes", "weight_bytes_read", "prompt_tokens",
-        "generated_tokens", "prefill_weight_passes", "decode_weight_passes",
-        "load_s", "time_to_first_token_s", "prefill_tokens_per_s",
-        "decode_tokens_per_s"}) {
+  for (const char* key : {"mode",
+                          "threads",
+                          "ram_budget_bytes",
+                          "model_bytes",
+                          "resident_weight_bytes",
+                          "arena_bytes",
+                          "kv_bytes",
+                          "vm_hwm_bytes",
+                          "rss_anon_bytes",
+                          "rss_file_bytes",
+                          "cgroup_peak_bytes",
+                          "page_cache_bytes",
+                          "major_faults",
+                          "storage_read_bytes",
+                          "weight_bytes_read",
+                          "prompt_tokens",
+                          "generated_tokens",
+                          "prefill_weight_passes",
+                          "decode_weight_passes",
+                          "load_s",
+                          "time_to_first_token_s",
+                          "prefill_tokens_per_s",
+                          "decode_tokens_per_s"}) {
     At(stats, key);
   }
   EXPECT_EQ(stats.members().size(), 23u);
@@ -152,8 +175,8 @@ TEST_F(GenerateTest, ThreadsAndChunksDoNotChangeTheText) {
 TEST_F(GenerateTest, PromptComesFromAFileOrStdinToTheLastByte) {
   const TempFolder folder;
   WriteFile(folder.Path("prompt.txt"), prompt_ + "\n");
-  const std::vector<std::string> base = {"-m", Tiny("llama"), "--json", "generate",
-                                         "-n", "2"};
+  const std::vector<std::string> base = {"-m",       Tiny("llama"), "--json",
+                                         "generate", "-n",          "2"};
   const auto ids = [&](std::vector<std::string> args, const std::string& in) {
     args.insert(args.begin(), base.begin(), base.end());
     const SubprocessResult result = RunCli(args, in);
@@ -202,8 +225,8 @@ TEST_F(GenerateTest, EndTokenEndsUnlessIgnored) {
   const std::string model = CopyTiny("llama", folder);
   const std::vector<int64_t> ids = Integers(At(Json(6), "ids"));
   const std::vector<std::string> args = {
-      "-m", model, "--json", "generate", "-p", prompt_, "--temperature", "0", "-n",
-      "6"};
+      "-m",    model,           "--json", "generate", "-p",
+      prompt_, "--temperature", "0",      "-n",       "6"};
   WriteFile(model + "/generation_config.json",
             absl::StrCat("{\"eos_token_id\": [1, ", ids[2], "]}"));
   const JsonValue ended = ParseJsonText(RunCli(args).out);
@@ -217,8 +240,9 @@ TEST_F(GenerateTest, EndTokenEndsUnlessIgnored) {
 
 TEST_F(GenerateTest, TheSeedDecidesWhatIsSampled) {
   const std::vector<std::string> args = {
-      "-m", Tiny("qwen2"), "generate", "-p", "The", "-n", "24",
-      "--temperature", "1.5", "--top-k", "0", "--top-p", "1", "--seed"};
+      "-m", Tiny("qwen2"),   "generate", "-p",      "The", "-n",
+      "24", "--temperature", "1.5",      "--top-k", "0",   "--top-p",
+      "1",  "--seed"};
   const auto sample = [&](const std::string& seed, const std::string& mode) {
     std::vector<std::string> all = args;
     all.insert(all.end(), {seed, "--mode", mode});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory: budgets that are too small are refused with exit code 6 before a weight is
-// read, and so is a machine that has none to give.
+// Memory: budgets that are too small are refused with exit code 6 before a
+// weight is read, and so is a machine that has none to give.
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/cli_fixture.h"
 
@@ -11,8 +11,9 @@ using ::testing::HasSubstr;
 
 std::vector<std::string> Generate(const std::string& budget,
                                   const std::string& mode) {
-  return {"-m", Tiny("llama"), "--ram-budget", budget, "--mode", mode, "generate",
-          "--prompt-ids", "1,2,3", "-n", "2", "--json"};
+  return {"-m", Tiny("llama"), "--ram-budget", budget,  "--mode",
+          mode, "generate",    "--prompt-ids", "1,2,3", "-n",
+          "2",  "--json"};
 }
 
 TEST(MemoryTest, BudgetOfOneByteIsRefusedWithTheLargestItem) {
@@ -51,10 +52,12 @@ TEST(MemoryTest, AutomaticBudgetIsANumber) {
   const SubprocessResult result = RunCli(Generate("auto", "mmap"));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const JsonValue json = ParseJsonText(result.out);
-  EXPECT_GT(At(At(json, "stats"), "ram_budget_bytes").AsUint64().value_or(0), 0u);
+  EXPECT_GT(At(At(json, "stats"), "ram_budget_bytes").AsUint64().value_or(0),
+            0u);
 }
 
-// Whatever fails first, an allocation, a mapping or a thread, the end is the same.
+// Whatever fails first, an allocation, a mapping or a thread, the end is the
+// same.
 TEST(MemoryTest, AMachineWithoutMemoryIsCode6) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need address space of their own";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The published models through the command line: prompt ids from the text and greedy
-// ids are those of the reference, from the GGUF and from the folder that convert
-// wrote, in both modes. Skipped by name where a model was not fetched.
+// The published models through the command line: prompt ids from the text and
+// greedy ids are those of the reference, from the GGUF and from the folder that
+// convert wrote, in both modes. Skipped by name where a model was not fetched.
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -16,7 +16,9 @@ struct RealModel {
   const char* weights;  // "gguf" or "bf16"
   const char* path;     // below the source root
   const char* mode;
-  friend void PrintTo(const RealModel& row, std::ostream* os) { *os << row.name; }
+  friend void PrintTo(const RealModel& row, std::ostream* os) {
+    *os << row.name;
+  }
 };
 
 constexpr char kSmol[] = "smollm2-135m.json";
@@ -57,21 +59,24 @@ TEST_P(RealModelsTest, PromptIdsAndGreedyIdsAreTheReferences) {
     SCOPED_TRACE(At(prompts[i], "name").string());
     WriteFile(folder.Path("prompt"), At(prompts[i], "text").string());
     std::vector<int64_t> expected = Integers(At(runs[i], "continuation"));
-    // What was cut for two logits that lie too close says nothing of the next id.
+    // What was cut for two logits that lie too close says nothing of the next
+    // id.
     const bool ends = At(runs[i], "stop").string() == "eos";
-    const SubprocessResult result = RunCli(
-        {"-m", model, "--mode", GetParam().mode, "--json", "generate",
-         "--prompt-file", folder.Path("prompt"), "--temperature", "0", "-n",
-         absl::StrCat(expected.size() + (ends ? 1 : 0))});
+    const SubprocessResult result =
+        RunCli({"-m", model, "--mode", GetParam().mode, "--json", "generate",
+                "--prompt-file", folder.Path("prompt"), "--temperature", "0",
+                "-n", absl::StrCat(expected.size() + (ends ? 1 : 0))});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const JsonValue json = ParseJsonText(result.out);
-    EXPECT_EQ(Integers(At(json, "prompt_ids")), Integers(At(prompts[i], "ids")));
+    EXPECT_EQ(Integers(At(json, "prompt_ids")),
+              Integers(At(prompts[i], "ids")));
     EXPECT_EQ(Integers(At(json, "ids")), expected);
     EXPECT_EQ(At(json, "stop_reason").string(), ends ? "eos" : "length");
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(RealModels, RealModelsTest, ::testing::ValuesIn(kModels),
+INSTANTIATE_TEST_SUITE_P(RealModels, RealModelsTest,
+                         ::testing::ValuesIn(kModels),
                          [](const ::testing::TestParamInfo<RealModel>& row) {
                            return std::string(row.param.name);
                          });

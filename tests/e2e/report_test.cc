@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// info, perplexity and bench: figures for people and, with --json, for programs.
+// info, perplexity and bench: figures for people and, with --json, for
+// programs.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -47,14 +48,15 @@ TEST(InfoTest, BudgetSaysWhichModesFit) {
   const uint64_t needed =
       Uint(At(At(Json({"-m", Tiny("llama"), "info"}), "forecast"), "copy"),
            "min_required_bytes");
-  const JsonValue json = Json({"-m", Tiny("llama"), "info", "--ram-budget",
-                               absl::StrCat(needed - 1)});
+  const JsonValue json = Json(
+      {"-m", Tiny("llama"), "info", "--ram-budget", absl::StrCat(needed - 1)});
   EXPECT_EQ(At(At(At(json, "forecast"), "copy"), "fits").AsBool(), false);
   EXPECT_EQ(At(At(At(json, "forecast"), "mmap"), "fits").AsBool(), true);
 }
 
 TEST(InfoTest, TensorTableIsThatOfTheFile) {
-  const JsonValue json = Json({"-m", Tiny("qwen2_sharded"), "info", "--tensors"});
+  const JsonValue json =
+      Json({"-m", Tiny("qwen2_sharded"), "info", "--tensors"});
   const std::vector<JsonValue>& tensors = At(json, "tensors").items();
   ASSERT_FALSE(tensors.empty());
   bool found = false;
@@ -82,7 +84,9 @@ TEST(InfoTest, TableForPeopleNamesEveryTensor) {
 
 class PerplexityTest : public ::testing::Test {
  protected:
-  void SetUp() override { WriteFile(file_, "The keeper reads the book by the sea."); }
+  void SetUp() override {
+    WriteFile(file_, "The keeper reads the book by the sea.");
+  }
   const TempFolder folder_;
   const std::string file_ = folder_.Path("text.txt");
 };
@@ -95,8 +99,8 @@ TEST_F(PerplexityTest, PerplexityIsTheExponentialOfNll) {
   EXPECT_NEAR(At(json, "perplexity").AsDouble().value_or(-1), std::exp(nll),
               1e-9 * std::exp(nll));
   const SubprocessResult ids =
-      RunCli({"-m", Tiny("llama"), "--json", "generate", "--prompt-file", file_, "-n",
-              "0"});
+      RunCli({"-m", Tiny("llama"), "--json", "generate", "--prompt-file", file_,
+              "-n", "0"});
   EXPECT_EQ(Uint(json, "tokens") + 1,
             Integers(At(ParseJsonText(ids.out), "prompt_ids")).size())
       << "the first token is context only";
@@ -109,13 +113,14 @@ TEST_F(PerplexityTest, ModesAgreeToTheLastBit) {
   std::vector<std::string> mmap = args, copy = args;
   mmap.insert(mmap.end(), {"--mode", "mmap"});
   copy.insert(copy.end(), {"--mode", "copy", "-t", "1"});
-  EXPECT_EQ(At(Json(mmap), "nll").number_text(), At(Json(copy), "nll").number_text());
+  EXPECT_EQ(At(Json(mmap), "nll").number_text(),
+            At(Json(copy), "nll").number_text());
 }
 
 TEST_F(PerplexityTest, TextsThatCannotBePredictedAreRefused) {
   WriteFile(file_, "H");
-  EXPECT_TRUE(IsRefusal(RunCli({"-m", Tiny("llama"), "perplexity", "--file", file_}),
-                        2, "2"));
+  EXPECT_TRUE(IsRefusal(
+      RunCli({"-m", Tiny("llama"), "perplexity", "--file", file_}), 2, "2"));
   EXPECT_TRUE(IsRefusal(
       RunCli({"-m", Tiny("llama"), "perplexity", "--file", "/no/such/text"}), 3,
       "/no/such/text"));
@@ -143,28 +148,30 @@ TEST(BenchTest, TableAndReportsSayTheSame) {
   const TempFolder folder;
   const std::string reports = folder.Path("reports");
   const SubprocessResult result =
-      RunCli({"-m", Tiny("llama"), "bench", "--modes", "copy", "-p", "3", "-n", "2",
-              "--repeat", "2", "--out", reports});
+      RunCli({"-m", Tiny("llama"), "bench", "--modes", "copy", "-p", "3", "-n",
+              "2", "--repeat", "2", "--out", reports});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "");
-  for (const char* heading : {"mode", "anonymous", "file-backed", "peak", "load",
-                              "first token", "prefill", "decode"}) {
+  for (const char* heading : {"mode", "anonymous", "file-backed", "peak",
+                              "load", "first token", "prefill", "decode"}) {
     EXPECT_THAT(result.out, HasSubstr(heading));
   }
   EXPECT_EQ(ReadFile(reports + "/bench.txt"), result.out);
-  EXPECT_EQ(At(ReadJsonFile(reports + "/bench.json"), "runs").items().size(), 2u);
+  EXPECT_EQ(At(ReadJsonFile(reports + "/bench.json"), "runs").items().size(),
+            2u);
 }
 
 TEST(BenchTest, ARefusedRunIsReportedAndDecidesTheExitCode) {
   const SubprocessResult result =
-      RunCli({"-m", Tiny("llama"), "--json", "bench", "--modes", "copy", "--budgets",
-              "1,1G", "-p", "3", "-n", "2"});
+      RunCli({"-m", Tiny("llama"), "--json", "bench", "--modes", "copy",
+              "--budgets", "1,1G", "-p", "3", "-n", "2"});
   EXPECT_EQ(result.exit_code, 6);
   const JsonValue json = ParseJsonText(result.out);
   const std::vector<JsonValue>& runs = At(json, "runs").items();
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_FALSE(At(runs[0], "error").string().empty());
-  EXPECT_EQ(At(runs[0], "error").string().find("lowmem-run:"), std::string::npos);
+  EXPECT_EQ(At(runs[0], "error").string().find("lowmem-run:"),
+            std::string::npos);
   EXPECT_EQ(Uint(runs[1], "generated_tokens"), 2u);
   EXPECT_TRUE(IsRefusal(
       RunCli({"-m", "/no/such/model", "bench", "--modes", "mmap", "--cold"}), 3,

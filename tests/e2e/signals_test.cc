@@ -7,7 +7,8 @@
 namespace lowmem::testing {
 namespace {
 
-// Goes on for as long as the context of the tiny model lets it: it is made large.
+// Goes on for as long as the context of the tiny model lets it: it is made
+// large.
 class EndlessTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -18,8 +19,8 @@ class EndlessTest : public ::testing::Test {
   SubprocessOptions Endless() const {
     SubprocessOptions options;
     options.program = Cli();
-    options.args = {"-m", model_, "-t", "1", "generate", "--prompt-ids", "267,220",
-                    "-n", "-1", "--ignore-eos"};
+    options.args = {"-m",           model_,    "-t", "1",  "generate",
+                    "--prompt-ids", "267,220", "-n", "-1", "--ignore-eos"};
     return options;
   }
   const TempFolder folder_;
@@ -43,12 +44,14 @@ TEST_F(EndlessTest, JsonTellsThatItWasInterrupted) {
   SubprocessOptions options = Endless();
   options.args.push_back("--json");
   Subprocess process(options);
-  // Nothing is printed before the end, but opening so small a model takes no time.
+  // Nothing is printed before the end, but opening so small a model takes no
+  // time.
   ASSERT_TRUE(process.WaitForCpuSeconds(0.5));
   process.Signal(SIGINT);
   const SubprocessResult result = process.Wait();
   EXPECT_EQ(result.exit_code, 130) << result.err;
-  EXPECT_EQ(At(ParseJsonText(result.out), "stop_reason").string(), "interrupted");
+  EXPECT_EQ(At(ParseJsonText(result.out), "stop_reason").string(),
+            "interrupted");
 }
 
 TEST_F(EndlessTest, ReaderThatGoesAwayEndsItQuietly) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenize: JSON lines both ways, errors in their place, nothing that stops the rest.
+// tokenize: JSON lines both ways, errors in their place, nothing that stops the
+// rest.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "storage/base/json_writer.h"
@@ -44,7 +45,8 @@ TEST(TokenizeTest, IdsAndTextsAreTheReferences) {
   ASSERT_EQ(encoded.size(), rows.size());
   ASSERT_EQ(decoded.size(), rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
-    EXPECT_EQ(Integers(At(encoded[i], "ids")), Integers(At(rows[i], "ids"))) << i;
+    EXPECT_EQ(Integers(At(encoded[i], "ids")), Integers(At(rows[i], "ids")))
+        << i;
     const std::string& text = At(decoded[i], "text").string();
     EXPECT_EQ(text, At(rows[i], "decoded").string()) << i;
     std::string joined;
@@ -80,8 +82,8 @@ TEST(TokenizeTest, HalfACharacterWaitsForItsRest) {
   const std::vector<int64_t> ids = Integers(At(encoded.at(0), "ids"));
   ASSERT_GT(ids.size(), 1u) << "the euro sign is several tokens here";
   const std::vector<JsonValue> decoded =
-      Tokenize(absl::StrCat("{\"ids\": [", CommaSeparated(ids), "]}\n{\"ids\": [",
-                            ids[0], "]}\n"),
+      Tokenize(absl::StrCat("{\"ids\": [", CommaSeparated(ids),
+                            "]}\n{\"ids\": [", ids[0], "]}\n"),
                /*decode=*/true);
   const std::vector<JsonValue>& pieces = At(decoded.at(0), "pieces").items();
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -114,7 +116,8 @@ TEST(TokenizeTest, ABadLineIsAnErrorAndTheNextGoesOn) {
 
 TEST(TokenizeTest, IdsThatAreNoneAreErrors) {
   const std::vector<JsonValue> answers = Tokenize(
-      "{\"ids\": [320]}\n{\"ids\": [-1]}\n{\"ids\": [1.5]}\n{\"ids\": [\"1\"]}\n"
+      "{\"ids\": [320]}\n{\"ids\": [-1]}\n{\"ids\": [1.5]}\n{\"ids\": "
+      "[\"1\"]}\n"
       "{\"ids\": 1}\n{\"ids\": [99999999999999999999]}\n{\"ids\": [39]}\n",
       /*decode=*/true);
   ASSERT_EQ(answers.size(), 7u);
@@ -128,9 +131,10 @@ TEST(TokenizeTest, AFolderWithATokenizerAloneIsEnough) {
   const TempFolder folder;
   WriteFile(folder.Path("tokenizer.json"),
             ReadFile(Tiny("llama") + "/tokenizer.json"));
-  EXPECT_THAT(Integers(At(Tokenize("{\"text\": \"H\"}", false, folder.path()).at(0),
-                          "ids")),
-              ElementsAre(39));
+  EXPECT_THAT(
+      Integers(
+          At(Tokenize("{\"text\": \"H\"}", false, folder.path()).at(0), "ids")),
+      ElementsAre(39));
 }
 
 TEST(TokenizeTest, AnswersALineBeforeTheNextIsThere) {

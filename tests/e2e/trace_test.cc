@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// trace: the tensors of the file are the reference's, whatever the chunk and mode.
+// trace: the tensors of the file are the reference's, whatever the chunk and
+// mode.
 #include <cmath>
 #include <cstring>
 
@@ -36,7 +37,8 @@ class TraceTest : public ::testing::TestWithParam<const char*> {
  protected:
   std::string Trace(const std::vector<std::string>& more) {
     const std::string out = folder_.Path("trace.safetensors");
-    std::vector<std::string> args = {"-m", Tiny(GetParam()), "trace", "--out", out};
+    std::vector<std::string> args = {"-m", Tiny(GetParam()), "trace", "--out",
+                                     out};
     args.insert(args.end(), more.begin(), more.end());
     const SubprocessResult result = RunCli(args);
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -58,7 +60,8 @@ TEST_P(TraceTest, LogitsAndHiddenStatesAreTheReferences) {
         Floats(reference, absl::StrCat("p", p, ".logits"));
     ASSERT_EQ(logits.size(), expected.size());
     EXPECT_LE(MaxDifference(logits, expected), 2e-4f);
-    for (const char* name : {"hidden.0", "hidden.1", "hidden.2", "hidden.norm"}) {
+    for (const char* name :
+         {"hidden.0", "hidden.1", "hidden.2", "hidden.norm"}) {
       const std::vector<float> hidden_reference =
           Floats(reference, absl::StrCat("p", p, ".", name));
       if (hidden_reference.empty()) continue;  // given for some prompts only
@@ -94,16 +97,16 @@ INSTANTIATE_TEST_SUITE_P(Trace, TraceTest,
                          });
 
 TEST(TraceFileTest, NothingIsLeftWhereItCannotBeWritten) {
-  EXPECT_TRUE(IsRefusal(RunCli({"-m", Tiny("llama"), "trace", "-p", "a", "--out",
-                                "/no/such/folder/t.safetensors"}),
+  EXPECT_TRUE(IsRefusal(RunCli({"-m", Tiny("llama"), "trace", "-p", "a",
+                                "--out", "/no/such/folder/t.safetensors"}),
                         3, "/no/such/folder/t.safetensors"));
 }
 
 TEST(TraceFileTest, JsonNamesTheFileAndThePrompt) {
   const TempFolder folder;
   const SubprocessResult result =
-      RunCli({"-m", Tiny("llama"), "--json", "trace", "--prompt-ids", "1,2", "--out",
-              folder.Path("t")});
+      RunCli({"-m", Tiny("llama"), "--json", "trace", "--prompt-ids", "1,2",
+              "--out", folder.Path("t")});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const JsonValue json = ParseJsonText(result.out);
   EXPECT_THAT(Integers(At(json, "prompt_ids")), ::testing::ElementsAre(1, 2));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments: where options may stand, what is refused before anything is opened, and
-// what help and version cost.
+// Arguments: where options may stand, what is refused before anything is
+// opened, and what help and version cost.
 #include "tests/e2e/cli_fixture.h"
 
 namespace lowmem::testing {
@@ -13,37 +13,60 @@ struct WrongUsage {
   std::vector<std::string> args;
   int exit_code;
   const char* part;
-  friend void PrintTo(const WrongUsage& row, std::ostream* os) { *os << row.name; }
+  friend void PrintTo(const WrongUsage& row, std::ostream* os) {
+    *os << row.name;
+  }
 };
 
 const WrongUsage kWrongUsage[] = {
     {"NoCommand", {}, 2, "no command; expected one of generate, info"},
     {"UnknownCommand", {"dance"}, 2, "unknown command 'dance'"},
-    {"CommandOfALaterVersion", {"chat", "-m", "x"}, 2, "unknown command 'chat'"},
+    {"CommandOfALaterVersion",
+     {"chat", "-m", "x"},
+     2,
+     "unknown command 'chat'"},
     {"EmptyArgument", {""}, 2, "unknown command ''"},
     {"UnknownOption", {"--wat", "info"}, 2, "unknown option '--wat'"},
     {"UnknownOptionOfCommand", {"info", "--wat"}, 2, "unknown option '--wat'"},
     {"TwoCommands", {"info", "trace"}, 2, "unexpected argument 'trace'"},
-    {"EscapeSequenceInArgument", {"\x1b[31m\nx"}, 2, "unknown command '\\x1b[31m\\x0ax'"},
+    {"EscapeSequenceInArgument",
+     {"\x1b[31m\nx"},
+     2,
+     "unknown command '\\x1b[31m\\x0ax'"},
     {"NoModel", {"info"}, 2, "no model; give -m MODEL"},
     {"EmptyModel", {"-m", "", "info"}, 2, "expected MODEL"},
     {"ModelTwice", {"-m", "a", "info", "-m", "b"}, 2, "--model"},
     {"ValueMissing", {"info", "-m"}, 2, "--model"},
     {"ModelForConvert", {"-m", "x", "convert", "a", "b"}, 2, "first argument"},
     {"ConvertWithoutOut", {"convert", "a"}, 2, "OUT is required"},
-    {"NoPrompt", {"-m", "x", "generate"}, 2, "expected one of -p, --prompt-file"},
+    {"NoPrompt",
+     {"-m", "x", "generate"},
+     2,
+     "expected one of -p, --prompt-file"},
     {"TwoPrompts",
      {"-m", "x", "generate", "-p", "a", "--prompt-ids", "1"},
      2,
      "got 2"},
-    {"TraceWithoutOut", {"-m", "x", "trace", "-p", "a"}, 2, "--out is required"},
-    {"PerplexityWithoutFile", {"-m", "x", "perplexity"}, 2, "--file is required"},
+    {"TraceWithoutOut",
+     {"-m", "x", "trace", "-p", "a"},
+     2,
+     "--out is required"},
+    {"PerplexityWithoutFile",
+     {"-m", "x", "perplexity"},
+     2,
+     "--file is required"},
     {"UnknownMode", {"--mode", "fast", "-m", "x", "info"}, 2, "got 'fast'"},
     {"UnknownIo", {"--io", "x", "-m", "x", "info"}, 2, "expected auto, uring"},
     {"UnknownKv", {"--kv", "x", "-m", "x", "info"}, 2, "expected f32, bf16"},
     {"BudgetZero", {"--ram-budget", "0", "-m", "x", "info"}, 2, "--ram-budget"},
-    {"BudgetNegative", {"--ram-budget", "-1", "-m", "x", "info"}, 2, "--ram-budget"},
-    {"BudgetNoNumber", {"--ram-budget", "big", "-m", "x", "info"}, 2, "--ram-budget"},
+    {"BudgetNegative",
+     {"--ram-budget", "-1", "-m", "x", "info"},
+     2,
+     "--ram-budget"},
+    {"BudgetNoNumber",
+     {"--ram-budget", "big", "-m", "x", "info"},
+     2,
+     "--ram-budget"},
     {"BudgetEmpty", {"--ram-budget", "", "-m", "x", "info"}, 2, "--ram-budget"},
     {"BudgetTooLarge",
      {"--ram-budget", "99999999999G", "-m", "x", "info"},
@@ -75,11 +98,26 @@ const WrongUsage kWrongUsage[] = {
      {"-m", "x", "generate", "-p", "a", "--seed", "-1"},
      2,
      "--seed"},
-    {"StopEmpty", {"-m", "x", "generate", "-p", "a", "--stop", ""}, 2, "--stop"},
-    {"ContextZero", {"-m", "x", "generate", "-p", "a", "--ctx", "0"}, 2, "--ctx"},
-    {"IdsEmpty", {"-m", "x", "generate", "--prompt-ids", ""}, 2, "--prompt-ids"},
-    {"IdsWithHole", {"-m", "x", "generate", "--prompt-ids", "1,,2"}, 2, "got ''"},
-    {"IdsNegative", {"-m", "x", "generate", "--prompt-ids", "-1"}, 2, "got '-1'"},
+    {"StopEmpty",
+     {"-m", "x", "generate", "-p", "a", "--stop", ""},
+     2,
+     "--stop"},
+    {"ContextZero",
+     {"-m", "x", "generate", "-p", "a", "--ctx", "0"},
+     2,
+     "--ctx"},
+    {"IdsEmpty",
+     {"-m", "x", "generate", "--prompt-ids", ""},
+     2,
+     "--prompt-ids"},
+    {"IdsWithHole",
+     {"-m", "x", "generate", "--prompt-ids", "1,,2"},
+     2,
+     "got ''"},
+    {"IdsNegative",
+     {"-m", "x", "generate", "--prompt-ids", "-1"},
+     2,
+     "got '-1'"},
     {"IdsTooLarge",
      {"-m", "x", "generate", "--prompt-ids", "99999999999"},
      2,
@@ -108,11 +146,11 @@ TEST_P(WrongUsageTest, IsRefusedInOneLine) {
                         GetParam().part));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Usage, WrongUsageTest, ::testing::ValuesIn(kWrongUsage),
-    [](const ::testing::TestParamInfo<WrongUsage>& row) {
-      return row.param.name;
-    });
+INSTANTIATE_TEST_SUITE_P(Usage, WrongUsageTest,
+                         ::testing::ValuesIn(kWrongUsage),
+                         [](const ::testing::TestParamInfo<WrongUsage>& row) {
+                           return row.param.name;
+                         });
 
 TEST(UsageTest, WrongUsagePointsToTheHelpOfTheCommand) {
   EXPECT_THAT(RunCli({"generate", "-n", "x"}).err,
@@ -121,10 +159,10 @@ TEST(UsageTest, WrongUsagePointsToTheHelpOfTheCommand) {
 }
 
 TEST(UsageTest, OptionsStandBeforeOrAfterTheCommand) {
-  const std::vector<std::string> global = {"-m",     Tiny("llama"), "--mode", "copy",
-                                           "--json", "-t",          "1",      "-q"};
-  const std::vector<std::string> command = {"generate", "--prompt-ids", "267,220",
-                                            "-n", "3"};
+  const std::vector<std::string> global = {
+      "-m", Tiny("llama"), "--mode", "copy", "--json", "-t", "1", "-q"};
+  const std::vector<std::string> command = {"generate", "--prompt-ids",
+                                            "267,220", "-n", "3"};
   std::vector<std::string> before = global, after = command;
   before.insert(before.end(), command.begin(), command.end());
   after.insert(after.end(), global.begin(), global.end());
@@ -139,8 +177,8 @@ TEST(UsageTest, OptionsStandBeforeOrAfterTheCommand) {
 }
 
 TEST(UsageTest, HelpOfEveryCommandHasAnExample) {
-  for (const char* command : {"generate", "info", "tokenize", "trace", "perplexity",
-                              "convert", "bench"}) {
+  for (const char* command : {"generate", "info", "tokenize", "trace",
+                              "perplexity", "convert", "bench"}) {
     const SubprocessResult result = RunCli({command, "--help"});
     EXPECT_EQ(result.exit_code, 0) << command;
     EXPECT_THAT(result.out, HasSubstr("Example:")) << command;
@@ -162,8 +200,8 @@ TEST(UsageTest, ManualDescribesEveryOptionOfTheHelp) {
   ASSERT_EQ(manual.exit_code, 0);
   EXPECT_EQ(manual.out.rfind(".TH LOWMEM\\-RUN 1", 0), 0u);
   for (const char* part :
-       {".SS generate", ".SS bench", "\\fB\\-\\-ram\\-budget\\fR", ".SH EXIT STATUS",
-        "\\fB\\-\\-repetition\\-penalty\\fR", ".B 130"}) {
+       {".SS generate", ".SS bench", "\\fB\\-\\-ram\\-budget\\fR",
+        ".SH EXIT STATUS", "\\fB\\-\\-repetition\\-penalty\\fR", ".B 130"}) {
     EXPECT_THAT(manual.out, HasSubstr(part));
   }
 }

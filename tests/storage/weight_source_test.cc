@@ -79,9 +79,10 @@ TEST(WeightSourceTest, SourcesGiveTheBytesOfTheFile) {
     ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(path));
     MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
     ASSERT_OK_AND_ASSIGN(const auto mmap, NewMmapSource(*checkpoint, {}));
-    ASSERT_OK_AND_ASSIGN(const auto copy,
-                         NewCopySource(*checkpoint, AllTensors(*checkpoint),
-                                       account, NoProgress));
+    ASSERT_OK_AND_ASSIGN(
+        const auto copy,
+        NewCopySource(*checkpoint, AllTensors(*checkpoint), CopySourceOptions(),
+                      account, NoProgress));
     EXPECT_EQ(mmap->resident_weight_bytes(), 0u);
     EXPECT_EQ(copy->resident_weight_bytes(), checkpoint->total_tensor_bytes());
     for (TensorId id = 0; id < checkpoint->tensors().size(); ++id) {
@@ -113,7 +114,8 @@ TEST(WeightSourceTest, RowsCanBeTakenFromTheMiddle) {
   MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
   ASSERT_OK_AND_ASSIGN(const auto mmap, NewMmapSource(*checkpoint, {}));
   ASSERT_OK_AND_ASSIGN(const auto copy,
-                       NewCopySource(*checkpoint, {id}, account, NoProgress));
+                       NewCopySource(*checkpoint, {id}, CopySourceOptions(),
+                                     account, NoProgress));
   for (WeightSource* source : {mmap.get(), copy.get()}) {
     ASSERT_OK_AND_ASSIGN(const WeightLease two, source->Acquire(id, 1, 2));
     EXPECT_EQ(two.row_begin(), 1u);
@@ -169,9 +171,10 @@ TEST(CopySourceTest, ChargesTheAccountForAsLongAsItLives) {
                        Checkpoint::Open(kTestdata + "/tiny/llama"));
   MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
   {
-    ASSERT_OK_AND_ASSIGN(const auto source,
-                         NewCopySource(*checkpoint, AllTensors(*checkpoint),
-                                       account, NoProgress));
+    ASSERT_OK_AND_ASSIGN(
+        const auto source,
+        NewCopySource(*checkpoint, AllTensors(*checkpoint), CopySourceOptions(),
+                      account, NoProgress));
     EXPECT_GE(account.used_bytes(), checkpoint->total_tensor_bytes());
     // Alignment of each tensor, and the last page.
     EXPECT_LE(account.used_bytes(), checkpoint->total_tensor_bytes() +
@@ -187,7 +190,8 @@ TEST(CopySourceTest, IsRefusedBeforeTheFirstReadWhenTheBudgetIsTooSmall) {
   MemoryAccount account("weights", checkpoint->total_tensor_bytes() - 1,
                         nullptr);
   bool was_called = false;
-  EXPECT_THAT(NewCopySource(*checkpoint, AllTensors(*checkpoint), account,
+  EXPECT_THAT(NewCopySource(*checkpoint, AllTensors(*checkpoint),
+                            CopySourceOptions(), account,
                             [&](uint64_t, uint64_t) {
                               was_called = true;
                               return absl::OkStatus();
@@ -202,7 +206,8 @@ TEST(CopySourceTest, ATensorNamedTwiceIsHeldOnce) {
                        Checkpoint::Open(kTestdata + "/tiny/llama"));
   MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
   ASSERT_OK_AND_ASSIGN(const auto source,
-                       NewCopySource(*checkpoint, {0, 0}, account, NoProgress));
+                       NewCopySource(*checkpoint, {0, 0}, CopySourceOptions(),
+                                     account, NoProgress));
   EXPECT_EQ(source->resident_weight_bytes(),
             checkpoint->tensors()[0].size_bytes);
 }
@@ -212,7 +217,8 @@ TEST(CopySourceTest, ATensorThatWasNotNamedIsOurBug) {
                        Checkpoint::Open(kTestdata + "/tiny/llama"));
   MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
   ASSERT_OK_AND_ASSIGN(const auto source,
-                       NewCopySource(*checkpoint, {0}, account, NoProgress));
+                       NewCopySource(*checkpoint, {0}, CopySourceOptions(),
+                                     account, NoProgress));
   EXPECT_THAT(source->Acquire(1, 0, 1), Fails(absl::StatusCode::kInternal,
                                               checkpoint->tensors()[1].name));
 }
@@ -222,7 +228,8 @@ TEST(CopySourceTest, ProgressRisesToTheTotal) {
                        Checkpoint::Open(kTestdata + "/tiny/llama"));
   MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
   uint64_t last = 0;
-  ASSERT_THAT(NewCopySource(*checkpoint, AllTensors(*checkpoint), account,
+  ASSERT_THAT(NewCopySource(*checkpoint, AllTensors(*checkpoint),
+                            CopySourceOptions(), account,
                             [&](uint64_t done, uint64_t total) {
                               EXPECT_GT(done, last);
                               EXPECT_EQ(total,
@@ -239,7 +246,8 @@ TEST(CopySourceTest, CancelledLoadEndsAtTheNextRead) {
                        Checkpoint::Open(kTestdata + "/tiny/llama"));
   MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
   int num_calls = 0;
-  EXPECT_THAT(NewCopySource(*checkpoint, AllTensors(*checkpoint), account,
+  EXPECT_THAT(NewCopySource(*checkpoint, AllTensors(*checkpoint),
+                            CopySourceOptions(), account,
                             [&](uint64_t, uint64_t) {
                               ++num_calls;
                               return absl::CancelledError("stopped");
@@ -255,9 +263,9 @@ TEST(CopySourceTest, TruncationAfterOpeningIsUnavailable) {
   ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(path));
   fs::resize_file(path, fs::file_size(path) - 1);
   MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
-  EXPECT_THAT(
-      NewCopySource(*checkpoint, AllTensors(*checkpoint), account, NoProgress),
-      Fails(kUnavailable, "became shorter"));
+  EXPECT_THAT(NewCopySource(*checkpoint, AllTensors(*checkpoint),
+                            CopySourceOptions(), account, NoProgress),
+              Fails(kUnavailable, "became shorter"));
 }
 
 TEST(CopySourceTest, AFileWrittenWhileLoadingIsUnavailable) {
@@ -265,7 +273,8 @@ TEST(CopySourceTest, AFileWrittenWhileLoadingIsUnavailable) {
   const std::string path = folder.Write("a.safetensors", UnalignedFile());
   ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(path));
   MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
-  EXPECT_THAT(NewCopySource(*checkpoint, AllTensors(*checkpoint), account,
+  EXPECT_THAT(NewCopySource(*checkpoint, AllTensors(*checkpoint),
+                            CopySourceOptions(), account,
                             [&](uint64_t, uint64_t) {
                               fs::last_write_time(
                                   path, fs::file_time_type::clock::now() -
@@ -275,7 +284,7 @@ TEST(CopySourceTest, AFileWrittenWhileLoadingIsUnavailable) {
               Fails(kUnavailable, "written or replaced"));
 }
 
-TEST(CopySourceTest, LeavesNoPageCacheBehind) {
+TEST(CopySourceTest, LeavesPageCacheBehindUnlessItIsDropped) {
   const TemporaryFolder folder;
   const std::string header =
       R"({"a":{"dtype":"U8","shape":[20,1000003],"data_offsets":[0,20000060]}})";
@@ -283,13 +292,20 @@ TEST(CopySourceTest, LeavesNoPageCacheBehind) {
       "a.safetensors", SafetensorsBytes(header, Pattern(20000060)));
   sync();  // dirty pages cannot be dropped
   ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(path));
-  checkpoint->files()[0]->DropCache(0, fs::file_size(path));
-  if (checkpoint->files()[0]->CachedBytes().value_or(1) != 0) {
+  const RandomAccessFile& file = *checkpoint->files()[0];
+  file.DropCache(0, fs::file_size(path));
+  if (file.CachedBytes().value_or(1) != 0) {
     GTEST_SKIP() << "the page cache cannot be dropped or seen here";
   }
   MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
-  ASSERT_THAT(NewCopySource(*checkpoint, {0}, account, NoProgress), IsOk());
-  EXPECT_EQ(checkpoint->files()[0]->CachedBytes().value_or(0), 0u);
+  CopySourceOptions options;
+  ASSERT_THAT(NewCopySource(*checkpoint, {0}, options, account, NoProgress),
+              IsOk());
+  EXPECT_GE(file.CachedBytes().value_or(0), 20000060u);
+  options.drop_behind = true;
+  ASSERT_THAT(NewCopySource(*checkpoint, {0}, options, account, NoProgress),
+              IsOk());
+  EXPECT_EQ(file.CachedBytes().value_or(1), 0u);
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ void Fill(int fd) {
 }
 
 // In the child, between fork and exec.
-[[noreturn]] void Exec(const SubprocessOptions& options, int in, int out, int err) {
+[[noreturn]] void Exec(const SubprocessOptions& options, int in, int out,
+                       int err) {
   if (!options.stdout_path.empty()) {
     out = open(options.stdout_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   }
@@ -51,7 +52,8 @@ void Fill(int fd) {
   dup2(err, STDERR_FILENO);
   std::signal(SIGPIPE, SIG_DFL);
   if (options.address_space_bytes != 0) {
-    const rlimit limit = {options.address_space_bytes, options.address_space_bytes};
+    const rlimit limit = {options.address_space_bytes,
+                          options.address_space_bytes};
     setrlimit(RLIMIT_AS, &limit);
   }
   std::vector<char*> argv;
@@ -109,7 +111,8 @@ Subprocess::~Subprocess() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  for (int* fd : {&stdin_, &stdout_, &stderr_, &blocked_read_end_}) CloseFd(*fd);
+  for (int* fd : {&stdin_, &stdout_, &stderr_, &blocked_read_end_})
+    CloseFd(*fd);
 }
 
 void Subprocess::CloseFd(int& fd) {
@@ -158,7 +161,8 @@ bool Subprocess::WaitForCpuSeconds(double seconds) {
   for (;;) {
     const std::string state = StatField(pid_, kState);
     if (state.empty() || state == "Z" || Clock::now() > end) return false;
-    if (std::stod(StatField(pid_, kUserTicks)) >= seconds * sysconf(_SC_CLK_TCK)) {
+    if (std::stod(StatField(pid_, kUserTicks)) >=
+        seconds * sysconf(_SC_CLK_TCK)) {
       return true;
     }
     std::this_thread::sleep_for(kPollInterval);

@@ -44,7 +44,8 @@ class Subprocess {
   Subprocess& operator=(const Subprocess&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Waits until stdout has so many bytes, or has ended. False when it ended first.
+  // Waits until stdout has so many bytes, or has ended. False when it ended
+  // first.
   bool WaitForStdout(size_t num_bytes);
   // Waits until the child sleeps, as it does in a write that has no room.
   bool WaitUntilBlocked();

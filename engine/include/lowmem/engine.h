@@ -11,10 +11,10 @@
 //   (*session)->Generate({}, [](absl::string_view text) { ...; return true; });
 //
 // Status codes: kInvalidArgument and kOutOfRange for the caller's mistakes,
-// kNotFound for absent files, kDataLoss for damaged ones, kUnimplemented for valid
-// but unsupported ones, kResourceExhausted for what does not fit the budget,
-// kUnavailable for I/O trouble, kCancelled, kInternal for our bugs. The library
-// never throws, prints, aborts or reads the environment.
+// kNotFound for absent files, kDataLoss for damaged ones, kUnimplemented for
+// valid but unsupported ones, kResourceExhausted for what does not fit the
+// budget, kUnavailable for I/O trouble, kCancelled, kInternal for our bugs. The
+// library never throws, prints, aborts or reads the environment.
 
 #ifndef LOWMEM_ENGINE_H_
 #define LOWMEM_ENGINE_H_
@@ -34,15 +34,15 @@
 
 namespace lowmem {
 
-// Thread safety: Open and the const methods are thread-safe. Sessions of one engine
-// take turns: their Generate calls exclude one another.
-// Lifetime: the engine must outlive its sessions.
+// Thread safety: Open and the const methods are thread-safe. Sessions of one
+// engine take turns: their Generate calls exclude one another. Lifetime: the
+// engine must outlive its sessions.
 class LOWMEM_EXPORT Engine {
  public:
   // Reads headers, configuration and tokenizer; in copy mode the weights too.
-  // Errors: kResourceExhausted when the budget is too small, naming what is needed,
-  // what was allowed and the largest item; kCancelled or whatever on_load_progress
-  // returned; else as listed at the top.
+  // Errors: kResourceExhausted when the budget is too small, naming what is
+  // needed, what was allowed and the largest item; kCancelled or whatever
+  // on_load_progress returned; else as listed at the top.
   static absl::StatusOr<std::unique_ptr<Engine>> Open(
       const EngineOptions& options);
   virtual ~Engine() = default;
@@ -60,8 +60,8 @@ class LOWMEM_EXPORT Engine {
   virtual uint32_t vocab_size() const = 0;
   virtual uint32_t max_context_tokens() const = 0;
   virtual absl::string_view family() const = 0;
-  // Ids that end a generation: the union of what generation_config.json, the model's
-  // configuration and its tokenizer name.
+  // Ids that end a generation: the union of what generation_config.json, the
+  // model's configuration and its tokenizer name.
   virtual const std::vector<int32_t>& eos_ids() const = 0;
   // The mode that was taken, never kAuto, and why, in one line.
   virtual Mode mode() const = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sequence of tokens: what was appended, what was generated, and the keys and
-// values that belong to them.
+// One sequence of tokens: what was appended, what was generated, and the keys
+// and values that belong to them.
 
 #ifndef LOWMEM_SESSION_H_
 #define LOWMEM_SESSION_H_
@@ -47,19 +47,20 @@ class LOWMEM_EXPORT Session {
   // Appends to the sequence. Nothing is computed before Generate.
   // AppendText adds what the model puts in front of a text (BOS) only when the
   // sequence is empty.
-  // Errors: kInvalidArgument for an id outside the vocabulary or text that is no
-  // UTF-8; kOutOfRange when the context cannot hold it (nothing is appended then).
+  // Errors: kInvalidArgument for an id outside the vocabulary or text that is
+  // no UTF-8; kOutOfRange when the context cannot hold it (nothing is appended
+  // then).
   virtual absl::Status AppendIds(absl::Span<const int32_t> ids) = 0;
   virtual absl::Status AppendText(absl::string_view text,
                                   bool parse_special = true) = 0;
 
-  // Generates a continuation. Computes only what is not computed yet. `on_text` gets
-  // whole characters as they come; when it returns false, generation ends with
-  // kInterrupted. The generated tokens become part of the sequence.
-  // Errors: kInvalidArgument for an empty sequence or an option out of range, naming
-  // it; kResourceExhausted when the budget cannot hold more keys and values; what
-  // the weights' files return. The sequence keeps what was generated until then.
-  // Interruption is no error.
+  // Generates a continuation. Computes only what is not computed yet. `on_text`
+  // gets whole characters as they come; when it returns false, generation ends
+  // with kInterrupted. The generated tokens become part of the sequence.
+  // Errors: kInvalidArgument for an empty sequence or an option out of range,
+  // naming it; kResourceExhausted when the budget cannot hold more keys and
+  // values; what the weights' files return. The sequence keeps what was
+  // generated until then. Interruption is no error.
   virtual absl::StatusOr<GenerateResult> Generate(
       const GenerateOptions& options,
       absl::FunctionRef<bool(absl::string_view text)> on_text) = 0;
@@ -67,13 +68,14 @@ class LOWMEM_EXPORT Session {
   // Logits [vocab_size] for every position that is not yet computed, in order;
   // for evaluation. A status other than OK ends it and is returned.
   // Errors: kCancelled after Cancel; as Generate.
-  virtual absl::Status Score(
-      absl::FunctionRef<absl::Status(uint64_t pos,
-                                     absl::Span<const float> logits)>
-          on_logits) = 0;
+  virtual absl::Status Score(absl::FunctionRef<absl::Status(
+                                 uint64_t pos, absl::Span<const float> logits)>
+                                 on_logits) = 0;
 
-  // Ends a running Generate or Score soon. Safe from any thread and from a signal
-  // handler; stays in force until the next call begins.
+  // Ends a running Generate or Score soon, or else the next one at once: it
+  // stays in force until a call has ended because of it, with kInterrupted or
+  // kCancelled. Several before that count as one. Safe from any thread and from
+  // a signal handler.
   virtual void Cancel() = 0;
 
   // All tokens so far.

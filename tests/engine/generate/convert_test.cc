@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion of the small golden models: weights bit for bit, configuration,
-// tokenizer, and that a failure leaves nothing behind.
+// Conversion of the small golden models: weights bit for bit, configuration and
+// tokenizer. What becomes of the output folder is in convert_output_test.cc.
 #include "engine/generate/convert.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <filesystem>
@@ -18,7 +17,7 @@
 #include "storage/base/json.h"
 #include "storage/checkpoint.h"
 #include "storage/safetensors_writer.h"
-#include "tests/support/small_disk.h"
+#include "tests/engine/generate/convert_inputs.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -28,29 +27,14 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using testing::Fails;
-using ::testing::IsEmpty;
+using testing::Gguf;
 using testing::IsOk;
 using testing::ListFolder;
+using testing::Options;
 using testing::ReadFileBytes;
 using ::testing::SizeIs;
-using testing::SmallDisk;
 using testing::TemporaryFolder;
-
-const std::string kTestdata = LOWMEM_TESTDATA_DIR;
-
-std::string Gguf(const std::string& name) {
-  return kTestdata + "/tiny-gguf/" + name + ".gguf";
-}
-std::string Tiny(const std::string& name) {
-  return kTestdata + "/tiny/" + name;
-}
-
-ConvertOptions Options(const std::string& in, const std::string& out) {
-  ConvertOptions options;
-  options.in_path = in;
-  options.out_path = out;
-  return options;
-}
+using testing::Tiny;
 
 std::string TensorText(const Checkpoint& checkpoint, TensorId id) {
   const TensorInfo& tensor = checkpoint.tensors()[id];
@@ -403,97 +387,6 @@ TEST(ConvertTest, ProgressRisesToTheTotal) {
   EXPECT_EQ(last, total);
   ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(folder / "out"));
   EXPECT_EQ(total, checkpoint->total_tensor_bytes());
-}
-
-TEST(ConvertTest, CancelledWorkLeavesNothingBehind) {
-  const TemporaryFolder folder;
-  std::atomic<bool> cancel = false;
-  ConvertOptions options = Options(Gguf("llama-f16"), folder / "out");
-  options.cancel = &cancel;
-  options.progress = [&](uint64_t, uint64_t) { cancel = true; };
-  EXPECT_THAT(ConvertCheckpoint(options),
-              Fails(absl::StatusCode::kCancelled, ""));
-  EXPECT_THAT(ListFolder(folder.path()), IsEmpty());
-}
-
-TEST(ConvertTest, ExistingOutputIsKeptWithoutForce) {
-  const TemporaryFolder folder;
-  folder.Write("out/config.json", "old");
-  EXPECT_THAT(ConvertCheckpoint(Options(Gguf("llama-f16"), folder / "out")),
-              Fails(absl::StatusCode::kInvalidArgument, "exists already"));
-  EXPECT_EQ(ReadFileBytes(folder / "out/config.json"), "old");
-  EXPECT_THAT(ListFolder(folder.path()), ElementsAre("out"));
-}
-
-TEST(ConvertTest, ForceReplacesAModelAsAWhole) {
-  const TemporaryFolder folder;
-  folder.Write("out/config.json", "old");
-  folder.Write("out/left over", "old");
-  ConvertOptions options = Options(Gguf("llama-f16"), folder / "out/");
-  options.force = true;
-  ASSERT_THAT(ConvertCheckpoint(options), IsOk());
-  EXPECT_FALSE(fs::exists(folder / "out/left over"));
-  EXPECT_THAT(Checkpoint::Open(folder / "out"), IsOk());
-  EXPECT_THAT(ListFolder(folder.path()), ElementsAre("out"));
-}
-
-TEST(ConvertTest, ForceDoesNotReplaceWhatIsNoModel) {
-  const TemporaryFolder folder;
-  folder.Write("home/letter.txt", "dear");
-  folder.Write("file", "dear");
-  for (const std::string& out : {folder / "home", folder / "file"}) {
-    ConvertOptions options = Options(Gguf("llama-f16"), out);
-    options.force = true;
-    EXPECT_THAT(ConvertCheckpoint(options),
-                Fails(absl::StatusCode::kInvalidArgument, "is not replaced"));
-  }
-  EXPECT_THAT(ListFolder(folder.path()), ElementsAre("file", "home"));
-}
-
-TEST(ConvertTest, OutputInPlaceOfTheInputIsRefused) {
-  const TemporaryFolder folder;
-  fs::copy(Tiny("llama"), folder / "m");
-  fs::copy_file(Gguf("llama-f16"), folder / "m/a.gguf");
-  fs::create_symlink("m", folder / "link");
-  const std::pair<std::string, std::string> kCases[] = {
-      {folder / "m", folder / "m"},
-      {folder / "m", folder / "m/"},
-      {folder / "m/a.gguf", folder / "m"},
-      {folder / "m", folder / "link"},
-      {folder / "link/a.gguf", folder / "m/../m"}};
-  for (const auto& [in, out] : kCases) {
-    ConvertOptions options = Options(in, out);
-    options.force = true;
-    EXPECT_THAT(ConvertCheckpoint(options),
-                Fails(absl::StatusCode::kInvalidArgument, "place of the input"))
-        << in << " to " << out;
-  }
-  EXPECT_THAT(Checkpoint::Open(folder / "m/a.gguf"), IsOk());
-}
-
-TEST(ConvertTest, FullDiskLeavesNothingBehind) {
-  // Room for the small files and a part of the weights.
-  const SmallDisk disk(120 << 10);
-  if (!disk.is_mounted()) GTEST_SKIP() << "mounting a small disk needs root";
-  const std::string old = disk.path() + "/out";
-  fs::create_directory(old);
-  std::ofstream(old + "/config.json") << "old";
-  ConvertOptions options = Options(Gguf("llama-f16"), old);
-  options.force = true;
-  EXPECT_THAT(ConvertCheckpoint(options), Fails(absl::StatusCode::kUnavailable,
-                                                "no space left on the disk"));
-  EXPECT_EQ(ReadFileBytes(old + "/config.json"), "old");
-  EXPECT_THAT(ListFolder(disk.path()), ElementsAre("out"));
-  EXPECT_THAT(ListFolder(old), ElementsAre("config.json"));
-}
-
-TEST(ConvertTest, AbsentInputAndAbsentParentAreNotFound) {
-  const TemporaryFolder folder;
-  EXPECT_THAT(ConvertCheckpoint(Options(folder / "no.gguf", folder / "out")),
-              Fails(absl::StatusCode::kNotFound, "no.gguf"));
-  EXPECT_THAT(ConvertCheckpoint(Options(Gguf("llama-f16"), folder / "no/out")),
-              Fails(absl::StatusCode::kNotFound, "no/out"));
-  EXPECT_THAT(ListFolder(folder.path()), IsEmpty());
 }
 
 // llama3-bf16.gguf with other bytes in its place for `from`.

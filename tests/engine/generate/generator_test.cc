@@ -17,8 +17,8 @@ using ::lowmem::testing::Fails;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Answers with the tokens of a script, whatever was asked: script[i] is the token at
-// position i.
+// Answers with the tokens of a script, whatever was asked: script[i] is the
+// token at position i.
 class ScriptedTransformer final : public Transformer {
  public:
   ScriptedTransformer(std::vector<int32_t> script, uint32_t vocab_size)
@@ -28,10 +28,12 @@ class ScriptedTransformer final : public Transformer {
                        const std::atomic<bool>* cancel, KvCache& kv,
                        ForwardObserver& observer) override {
     forwarded.push_back({ids.begin(), ids.end()});
-    if (forwarded.size() == fail_at_call) return absl::UnavailableError("disk gone");
+    if (forwarded.size() == fail_at_call)
+      return absl::UnavailableError("disk gone");
     if (on_forward) on_forward(forwarded.size());
     if (cancel->load()) return absl::CancelledError("cancelled");
-    if (absl::Status status = kv.Reserve(ids.size()); !status.ok()) return status;
+    if (absl::Status status = kv.Reserve(ids.size()); !status.ok())
+      return status;
     kv.Advance(ids.size());
     ++num_passes_;
     EXPECT_EQ(logits_for, LogitsFor::kLastToken);
@@ -60,8 +62,8 @@ class ListTokenizer final : public Tokenizer {
  public:
   explicit ListTokenizer(std::vector<std::string> pieces)
       : pieces_(std::move(pieces)) {}
-  absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view,
-                                              const EncodeOptions&) const override {
+  absl::StatusOr<std::vector<int32_t>> Encode(
+      absl::string_view, const EncodeOptions&) const override {
     return absl::UnimplementedError("not used here");
   }
   std::string TokenBytes(int32_t id) const override { return pieces_[id]; }
@@ -83,8 +85,19 @@ class ListTokenizer final : public Tokenizer {
 };
 
 constexpr uint32_t kVocabSize = 12;  // two rows more than there are tokens
-enum : int32_t { kA, kB, kC, kSt, kOp, kHigh, kLow, kEos, kOtherEos, kSpecial,
-                 kNoToken };
+enum : int32_t {
+  kA,
+  kB,
+  kC,
+  kSt,
+  kOp,
+  kHigh,
+  kLow,
+  kEos,
+  kOtherEos,
+  kSpecial,
+  kNoToken
+};
 
 class GeneratorTest : public ::testing::Test {
  protected:
@@ -109,8 +122,8 @@ class GeneratorTest : public ::testing::Test {
     transformer_->on_forward = on_forward_;
     transformer_->fail_at_call = fail_at_call_;
     pieces_out_.clear();
-    const GeneratorInput input{*transformer_, tokenizer_, *buffers_,
-                               eos_ids_, max_context_tokens_, cancel_};
+    const GeneratorInput input{*transformer_, tokenizer_,          *buffers_,
+                               eos_ids_,      max_context_tokens_, cancel_};
     return GenerateTokens(input, options, plan_, ids_, kv_,
                           [&](absl::string_view text) {
                             pieces_out_.emplace_back(text);
@@ -119,8 +132,8 @@ class GeneratorTest : public ::testing::Test {
   }
 
   MemoryAccount account_{"test", MemoryAccount::kUnlimited, nullptr};
-  ListTokenizer tokenizer_{{"a", "b", "c", "st", "op", "\xc3", "\xa9", "<|end|>",
-                            "<|stop|>", "<|special|>"}};
+  ListTokenizer tokenizer_{{"a", "b", "c", "st", "op", "\xc3", "\xa9",
+                            "<|end|>", "<|stop|>", "<|special|>"}};
   const std::vector<int32_t> eos_ids_ = {kEos, kOtherEos};
   std::optional<SamplerBuffers> buffers_;
   SamplingPlan plan_;
@@ -168,7 +181,8 @@ TEST_F(GeneratorTest, SpecialTokensAreShownWhenAskedFor) {
 TEST_F(GeneratorTest, LengthEndsWithoutAnotherPass) {
   GenerateOptions options;
   options.max_new_tokens = 2;
-  ASSERT_OK_AND_ASSIGN(const GenerateResult result, Generate({kB, kC}, options));
+  ASSERT_OK_AND_ASSIGN(const GenerateResult result,
+                       Generate({kB, kC}, options));
   EXPECT_EQ(result.stop_reason, StopReason::kLength);
   EXPECT_EQ(transformer_->forwarded.size(), 2);
 }
@@ -260,7 +274,8 @@ TEST_F(GeneratorTest, CancelDuringThePromptGivesNothingAndNoFigures) {
 
 TEST_F(GeneratorTest, AfterAnInterruptionItGoesOnWhereItWas) {
   on_forward_ = [&](size_t call) { cancel_ = call == 3; };
-  ASSERT_OK_AND_ASSIGN(const GenerateResult first, Generate({kB, kC, kB, kEos}));
+  ASSERT_OK_AND_ASSIGN(const GenerateResult first,
+                       Generate({kB, kC, kB, kEos}));
   EXPECT_EQ(first.stop_reason, StopReason::kInterrupted);
   EXPECT_EQ(first.text, "bc");
   on_forward_ = nullptr;

@@ -56,7 +56,8 @@ TEST(MemoryForecastTest, SumsThatOverflowFitNoBudget) {
   ModelFootprint footprint = Footprint();
   footprint.kv_page_bytes = std::numeric_limits<uint64_t>::max() - 1;
   const MemoryForecast forecast = ForecastMemory(Mode::kMmap, footprint);
-  EXPECT_EQ(forecast.min_required_bytes(), std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(forecast.min_required_bytes(),
+            std::numeric_limits<uint64_t>::max());
   EXPECT_THAT(CheckFits(forecast, uint64_t{1} << 62),
               Fails(absl::StatusCode::kResourceExhausted, "keys and values"));
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that holds an engine and nothing else, so that what the kernel counts
-// for the process is the engine's: memory_probe MODEL NUM_PROMPT_TOKENS
-// NUM_NEW_TOKENS prints a JSON list of two meters, after opening (mapped, with the
-// files out of the page cache as far as the kernel lets go of them) and at the end.
+// A program that holds an engine and nothing else, so that what the kernel
+// counts for the process is the engine's: memory_probe MODEL NUM_PROMPT_TOKENS
+// NUM_NEW_TOKENS prints a JSON list of two meters, after opening (mapped, with
+// the files out of the page cache as far as the kernel lets go of them) and at
+// the end.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -28,7 +29,8 @@ absl::Status ForgetFiles(const std::string& model_path) {
 
 absl::Status Probe(const std::string& model_path, int num_prompt_tokens,
                    int num_new_tokens) {
-  if (absl::Status status = ForgetFiles(model_path); !status.ok()) return status;
+  if (absl::Status status = ForgetFiles(model_path); !status.ok())
+    return status;
   EngineOptions options;
   options.model_path = model_path;
   options.mode = Mode::kMmap;
@@ -41,7 +43,8 @@ absl::Status Probe(const std::string& model_path, int num_prompt_tokens,
   if (!session.ok()) return session.status();
   std::vector<int32_t> ids(num_prompt_tokens);
   for (int i = 0; i < num_prompt_tokens; ++i) ids[i] = 100 + (i * 7919) % 20000;
-  if (absl::Status status = (*session)->AppendIds(ids); !status.ok()) return status;
+  if (absl::Status status = (*session)->AppendIds(ids); !status.ok())
+    return status;
   GenerateOptions generate;
   generate.max_new_tokens = num_new_tokens;
   generate.ignore_eos = true;
@@ -52,7 +55,8 @@ absl::Status Probe(const std::string& model_path, int num_prompt_tokens,
   absl::StatusOr<GenerateResult> result =
       (*session)->Generate(generate, [](absl::string_view) { return true; });
   if (!result.ok()) return result.status();
-  std::printf("[%s,\n%s]\n", opened.c_str(), MeterToJson(result->meter).c_str());
+  std::printf("[%s,\n%s]\n", opened.c_str(),
+              MeterToJson(result->meter).c_str());
   return absl::OkStatus();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine on a published model takes, counted by the kernel in a process of
-// its own. Skipped where the model was not fetched, and under sanitizers, whose own
-// memory would be counted.
+// What an engine on a published model takes, counted by the kernel in a process
+// of its own. Skipped where the model was not fetched, and under sanitizers,
+// whose own memory would be counted.
 #include <filesystem>
 #include <string>
 
@@ -25,7 +25,8 @@ class MemoryUseTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (kIsInstrumented) GTEST_SKIP() << "sanitizers take memory of their own";
-    const std::string path = absl::StrCat(LOWMEM_SOURCE_DIR, "/models/", GetParam());
+    const std::string path =
+        absl::StrCat(LOWMEM_SOURCE_DIR, "/models/", GetParam());
     if (!std::filesystem::exists(path)) {
       GTEST_SKIP() << "models/" << GetParam() << " was not fetched";
     }
@@ -51,8 +52,8 @@ class MemoryUseTest : public ::testing::TestWithParam<const char*> {
   JsonValue meters_;
 };
 
-// Keys and values of 312 tokens in pages of 16 are 45 KiB a token; everything else
-// that is not the mapped file fits 12 MiB.
+// Keys and values of 312 tokens in pages of 16 are 45 KiB a token; everything
+// else that is not the mapped file fits 12 MiB.
 TEST_P(MemoryUseTest, AnonymousMemoryIsSmallBesideKeysAndValues) {
   EXPECT_EQ(AtTheEnd("kv_bytes"), 320 * 30 * 2 * 3 * 64 * sizeof(float));
   EXPECT_LE(AtTheEnd("rss_anon_bytes"), 12 * kMiB + AtTheEnd("kv_bytes"));

@@ -13,13 +13,29 @@ namespace lowmem {
 namespace {
 
 // The contract with everybody who reads our output.
-const char* const kFields[] = {
-    "mode", "threads", "ram_budget_bytes", "model_bytes", "resident_weight_bytes",
-    "arena_bytes", "kv_bytes", "vm_hwm_bytes", "rss_anon_bytes", "rss_file_bytes",
-    "cgroup_peak_bytes", "page_cache_bytes", "major_faults", "storage_read_bytes",
-    "weight_bytes_read", "prompt_tokens", "generated_tokens",
-    "prefill_weight_passes", "decode_weight_passes", "load_s",
-    "time_to_first_token_s", "prefill_tokens_per_s", "decode_tokens_per_s"};
+const char* const kFields[] = {"mode",
+                               "threads",
+                               "ram_budget_bytes",
+                               "model_bytes",
+                               "resident_weight_bytes",
+                               "arena_bytes",
+                               "kv_bytes",
+                               "vm_hwm_bytes",
+                               "rss_anon_bytes",
+                               "rss_file_bytes",
+                               "cgroup_peak_bytes",
+                               "page_cache_bytes",
+                               "major_faults",
+                               "storage_read_bytes",
+                               "weight_bytes_read",
+                               "prompt_tokens",
+                               "generated_tokens",
+                               "prefill_weight_passes",
+                               "decode_weight_passes",
+                               "load_s",
+                               "time_to_first_token_s",
+                               "prefill_tokens_per_s",
+                               "decode_tokens_per_s"};
 
 TEST(MeterFormatTest, JsonHasEveryFieldInOrder) {
   ASSERT_OK_AND_ASSIGN(const JsonValue json, JsonValue::Parse(MeterToJson({})));
@@ -31,7 +47,8 @@ TEST(MeterFormatTest, JsonHasEveryFieldInOrder) {
 TEST(MeterFormatTest, AbsentFiguresAreNullAndZeroIsNot) {
   Meter meter;
   meter.major_faults = 0;
-  ASSERT_OK_AND_ASSIGN(const JsonValue json, JsonValue::Parse(MeterToJson(meter)));
+  ASSERT_OK_AND_ASSIGN(const JsonValue json,
+                       JsonValue::Parse(MeterToJson(meter)));
   EXPECT_EQ(json.Find("major_faults")->AsUint64(), 0u);
   EXPECT_TRUE(json.Find("ram_budget_bytes")->is_null());
   EXPECT_TRUE(json.Find("load_s")->is_null());
@@ -43,7 +60,8 @@ TEST(MeterFormatTest, JsonNumbersAreExact) {
   meter.mode = "mmap";
   meter.model_bytes = 12345678901234567u;
   meter.decode_tokens_per_s = 27.5;
-  ASSERT_OK_AND_ASSIGN(const JsonValue json, JsonValue::Parse(MeterToJson(meter)));
+  ASSERT_OK_AND_ASSIGN(const JsonValue json,
+                       JsonValue::Parse(MeterToJson(meter)));
   EXPECT_EQ(json.Find("mode")->string(), "mmap");
   EXPECT_EQ(json.Find("model_bytes")->AsUint64(), 12345678901234567u);
   EXPECT_EQ(json.Find("decode_tokens_per_s")->AsDouble(), 27.5);

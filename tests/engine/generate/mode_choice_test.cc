@@ -11,8 +11,9 @@ namespace {
 using ::lowmem::testing::Fails;
 using ::testing::HasSubstr;
 
-// Weights of 1,000,000 bytes; 100 bytes of activations a token of the chunk; 160
-// bytes of keys and values for the shortest sequence, 1,600 for the longest.
+// Weights of 1,000,000 bytes; 100 bytes of activations a token of the chunk;
+// 160 bytes of keys and values for the shortest sequence, 1,600 for the
+// longest.
 absl::StatusOr<ModelFootprint> Footprint(uint32_t chunk_tokens) {
   ModelFootprint footprint;
   footprint.weight_bytes = 1000000;
@@ -54,12 +55,14 @@ TEST(ModeChoiceTest, AModelThatDoesNotFitIsMappedAndDroppedBehind) {
                        ChooseMode(Mode::kAuto, 500000, 0, Footprint));
   EXPECT_EQ(choice.mode, Mode::kMmap);
   EXPECT_TRUE(choice.drop_behind);
-  EXPECT_THAT(choice.reason, HasSubstr("does not fit the memory budget of 488 KiB"));
+  EXPECT_THAT(choice.reason,
+              HasSubstr("does not fit the memory budget of 488 KiB"));
 }
 
 TEST(ModeChoiceTest, AMappingThatFitsTheBudgetIsNotDropped) {
-  ASSERT_OK_AND_ASSIGN(const ModeChoice fits,
-                       ChooseMode(Mode::kMmap, 1000000 + 12800 + 1600, 0, Footprint));
+  ASSERT_OK_AND_ASSIGN(
+      const ModeChoice fits,
+      ChooseMode(Mode::kMmap, 1000000 + 12800 + 1600, 0, Footprint));
   EXPECT_FALSE(fits.drop_behind);
   ASSERT_OK_AND_ASSIGN(
       const ModeChoice does_not,
@@ -68,8 +71,9 @@ TEST(ModeChoiceTest, AMappingThatFitsTheBudgetIsNotDropped) {
 }
 
 TEST(ModeChoiceTest, CopyThatDoesNotFitIsRefused) {
-  EXPECT_THAT(ChooseMode(Mode::kCopy, 900000, 0, Footprint),
-              Fails(absl::StatusCode::kResourceExhausted, "largest item: weights"));
+  EXPECT_THAT(
+      ChooseMode(Mode::kCopy, 900000, 0, Footprint),
+      Fails(absl::StatusCode::kResourceExhausted, "largest item: weights"));
 }
 
 TEST(ModeChoiceTest, ABudgetThatHoldsNothingIsRefusedWithTheSmallestNeed) {

@@ -27,8 +27,8 @@ TEST(ModelSummaryTest, SaysWhatTheModelIs) {
   EXPECT_EQ(summary.family, "llama");
   EXPECT_EQ(summary.config.num_layers, 2);
   EXPECT_EQ(summary.config.dim, 96);
-  // Embedding and head, two layers of q, k, v, o, gate, up, down and two norms, and
-  // the last norm; two bytes each.
+  // Embedding and head, two layers of q, k, v, o, gate, up, down and two norms,
+  // and the last norm; two bytes each.
   const uint64_t layer = 2 * 96 * 96 + 2 * 32 * 96 + 3 * 160 * 96 + 2 * 96;
   EXPECT_EQ(summary.num_parameters, 2 * 320 * 96 + 2 * layer + 96);
   EXPECT_EQ(summary.model_bytes, 2 * summary.num_parameters);
@@ -55,13 +55,16 @@ TEST(ModelSummaryTest, TheForecastIsWhatTheMeterShows) {
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Engine> engine,
                        Engine::Open(options));
   const Meter meter = engine->MemoryReport();
-  EXPECT_EQ(meter.resident_weight_bytes, summary.forecasts[1].heap_weight_bytes);
+  EXPECT_EQ(meter.resident_weight_bytes,
+            summary.forecasts[1].heap_weight_bytes);
   EXPECT_LE(meter.arena_bytes, summary.forecasts[1].footprint.arena_bytes);
-  EXPECT_GT(meter.arena_bytes + 4096, summary.forecasts[1].footprint.arena_bytes);
+  EXPECT_GT(meter.arena_bytes + 4096,
+            summary.forecasts[1].footprint.arena_bytes);
 }
 
 TEST(ModelSummaryTest, TheSmallestBudgetIsExact) {
-  for (const char* path : {"tiny/llama", "tiny/qwen2", "tiny-gguf/llama-q4_0.gguf"}) {
+  for (const char* path :
+       {"tiny/llama", "tiny/qwen2", "tiny-gguf/llama-q4_0.gguf"}) {
     EngineOptions options = OptionsFor(path);
     ASSERT_OK_AND_ASSIGN(const ModelSummary summary, SummarizeModel(options));
     options.ram_budget_bytes = summary.min_budget_bytes;

@@ -19,7 +19,8 @@ using ::lowmem::testing::IsOk;
 
 constexpr char kModel[] = LOWMEM_TESTDATA_DIR "/tiny/llama";
 // The first prompt of golden.json, whose logits are golden too.
-const std::vector<int32_t> kPrompt = {267, 220, 297, 315, 266, 311, 82, 258, 277};
+const std::vector<int32_t> kPrompt = {267, 220, 297, 315, 266,
+                                      311, 82,  258, 277};
 
 void IgnoreProgress(uint64_t, uint64_t) {}
 
@@ -45,13 +46,14 @@ class PerplexityTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<Session>> session = scorer_->NewSession();
     EXPECT_THAT((*session)->AppendIds(ids), IsOk());
     double nll = 0;
-    EXPECT_THAT((*session)->Score([&](uint64_t, absl::Span<const float> logits) {
-      double sum = 0;
-      for (float logit : logits) sum += std::exp(double{logit});
-      nll = std::log(sum) - logits[last];
-      return absl::OkStatus();
-    }),
-                IsOk());
+    EXPECT_THAT(
+        (*session)->Score([&](uint64_t, absl::Span<const float> logits) {
+          double sum = 0;
+          for (float logit : logits) sum += std::exp(double{logit});
+          nll = std::log(sum) - logits[last];
+          return absl::OkStatus();
+        }),
+        IsOk());
     return nll;
   }
 
@@ -60,13 +62,15 @@ class PerplexityTest : public ::testing::Test {
 };
 
 TEST_F(PerplexityTest, OneWindowAgreesWithTheGoldenLogits) {
-  const testing::GoldenTensors golden(absl::StrCat(kModel, "/golden.safetensors"));
+  const testing::GoldenTensors golden(
+      absl::StrCat(kModel, "/golden.safetensors"));
   const std::vector<float> logits = golden.Floats("p0.logits");
   ASSERT_EQ(logits.size(), kPrompt.size() * 320);
   double sum = 0;
   for (size_t i = 0; i + 1 < kPrompt.size(); ++i) {
     double normaliser = 0;
-    for (size_t k = 0; k < 320; ++k) normaliser += std::exp(logits[i * 320 + k]);
+    for (size_t k = 0; k < 320; ++k)
+      normaliser += std::exp(logits[i * 320 + k]);
     sum += std::log(normaliser) - logits[i * 320 + kPrompt[i + 1]];
   }
   ASSERT_OK_AND_ASSIGN(const PerplexityResult result, Measure(kPrompt));
@@ -90,13 +94,16 @@ TEST_F(PerplexityTest, WindowsSlideAsInTheGuide) {
       // A stride of a whole window: the first of each is context only.
       {4, 4, {{1, 0}, {2, 0}, {3, 0}, {5, 4}, {6, 4}, {7, 4}}},
       {9, 9, {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 0}, {7, 0}, {8, 0}}},
-      {100, 50, {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 0}, {7, 0}, {8, 0}}},
+      {100,
+       50,
+       {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 0}, {7, 0}, {8, 0}}},
   };
   for (const Case& test : cases) {
     SCOPED_TRACE(absl::StrCat(test.window_tokens, "/", test.stride_tokens));
     double sum = 0;
     for (const auto& [token, begin] : test.token_and_begin) {
-      sum += LastTokenNll({kPrompt.begin() + begin, kPrompt.begin() + token + 1});
+      sum +=
+          LastTokenNll({kPrompt.begin() + begin, kPrompt.begin() + token + 1});
     }
     ASSERT_OK_AND_ASSIGN(
         const PerplexityResult result,
@@ -121,7 +128,8 @@ TEST_F(PerplexityTest, ProgressReachesTheWhole) {
 }
 
 TEST_F(PerplexityTest, MisuseIsRefused) {
-  EXPECT_THAT(Measure({}), Fails(absl::StatusCode::kInvalidArgument, "too short"));
+  EXPECT_THAT(Measure({}),
+              Fails(absl::StatusCode::kInvalidArgument, "too short"));
   EXPECT_THAT(Measure({1}), Fails(absl::StatusCode::kInvalidArgument, "got 1"));
   EXPECT_THAT(Measure({1, 320}),
               Fails(absl::StatusCode::kInvalidArgument, "got 320"));
@@ -135,9 +143,8 @@ TEST_F(PerplexityTest, MisuseIsRefused) {
 
 TEST_F(PerplexityTest, CancellationEndsIt) {
   const std::atomic<bool> cancel{true};
-  EXPECT_THAT(
-      MeasurePerplexity(*engine_, kPrompt, {}, &cancel, IgnoreProgress),
-      Fails(absl::StatusCode::kCancelled, ""));
+  EXPECT_THAT(MeasurePerplexity(*engine_, kPrompt, {}, &cancel, IgnoreProgress),
+              Fails(absl::StatusCode::kCancelled, ""));
 }
 
 TEST(NegativeLogLikelihoodTest, LargeLogitsDoNotOverflow) {

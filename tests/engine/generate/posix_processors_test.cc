@@ -17,11 +17,16 @@ TEST(ProcessorsFromCpuMaxTest, QuotasAreRoundedUp) {
     std::optional<uint32_t> processors;
   };
   const Case cases[] = {
-      {"200000 100000\n", 2},  {"150000 100000\n", 2},
-      {"1000 100000\n", 1},    {"max 100000\n", std::nullopt},
-      {"", std::nullopt},      {"100000", std::nullopt},
-      {"0 100000", std::nullopt}, {"100000 0", std::nullopt},
-      {"-1 100000", std::nullopt}, {"1 2 3", std::nullopt},
+      {"200000 100000\n", 2},
+      {"150000 100000\n", 2},
+      {"1000 100000\n", 1},
+      {"max 100000\n", std::nullopt},
+      {"", std::nullopt},
+      {"100000", std::nullopt},
+      {"0 100000", std::nullopt},
+      {"100000 0", std::nullopt},
+      {"-1 100000", std::nullopt},
+      {"1 2 3", std::nullopt},
       {"18446744073709551615 1", UINT32_MAX},
   };
   for (const Case& test : cases) {

@@ -72,7 +72,8 @@ TEST(SigbusGuardTest, ASlotIsFreeAgainAfterItsRange) {
   ASSERT_THAT(InstallSigbusGuard(), IsOk());
   for (size_t i = 0; i < 2 * GuardedRanges::kMaxRanges; ++i) {
     GuardedRanges ranges;
-    ranges.Add(absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(&ranges), 1));
+    ranges.Add(
+        absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(&ranges), 1));
   }
   MappedFile file(2);
   GuardedRanges ranges;
@@ -125,13 +126,14 @@ TEST_F(SigbusGuardDeathTest, ASignalThatSomebodySentIsLeftToOthers) {
       ::testing::KilledBySignal(SIGBUS), "");
 }
 
-// A model that is truncated under a running session: the call fails, the process and
-// what was generated live.
+// A model that is truncated under a running session: the call fails, the
+// process and what was generated live.
 TEST(SigbusGuardTest, AModelThatIsTruncatedEndsGenerationWithAnError) {
   ASSERT_THAT(InstallSigbusGuard(), IsOk());
   testing::TemporaryFolder folder;
   std::filesystem::copy(absl::StrCat(LOWMEM_TESTDATA_DIR, "/tiny/llama"),
-                        folder.path(), std::filesystem::copy_options::recursive);
+                        folder.path(),
+                        std::filesystem::copy_options::recursive);
   EngineOptions options;
   options.model_path = folder.path();
   options.mode = Mode::kMmap;
@@ -156,8 +158,9 @@ TEST(SigbusGuardTest, AModelThatIsTruncatedEndsGenerationWithAnError) {
               Fails(absl::StatusCode::kUnavailable, folder.path()));
   EXPECT_GE(num_pieces, 5);
   EXPECT_GE(session->ids().size(), 8);
-  EXPECT_THAT(session->Generate(generate, [](absl::string_view) { return true; }),
-              Fails(absl::StatusCode::kUnavailable, ""));
+  EXPECT_THAT(
+      session->Generate(generate, [](absl::string_view) { return true; }),
+      Fails(absl::StatusCode::kUnavailable, ""));
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ TEST(RandomTest, MixIsThatOfSplitMix64) {
 // Texts generated from a seed must not change with a release.
 TEST(RandomTest, NumbersNeverChange) {
   static_assert(RandomBits(0, 0) == RandomBits(0, 0));
-  EXPECT_EQ(RandomBits(0, 0), MixBits(MixBits(0x9e3779b97f4a7c15u) +
-                                      0x9e3779b97f4a7c15u));
+  EXPECT_EQ(RandomBits(0, 0),
+            MixBits(MixBits(0x9e3779b97f4a7c15u) + 0x9e3779b97f4a7c15u));
   EXPECT_NE(RandomBits(0, 1), RandomBits(1, 0));
 }
 

@@ -24,8 +24,8 @@ class SamplerTest : public ::testing::Test {
   // Tokens drawn at positions 0 .. num_draws - 1 from the same logits.
   std::vector<int32_t> Draw(const SamplingPlan& plan,
                             const std::vector<float>& logits, int num_draws) {
-    absl::StatusOr<SamplerBuffers> buffers = SamplerBuffers::Create(
-        static_cast<uint32_t>(logits.size()), account_);
+    absl::StatusOr<SamplerBuffers> buffers =
+        SamplerBuffers::Create(static_cast<uint32_t>(logits.size()), account_);
     EXPECT_THAT(buffers, testing::IsOk());
     Sampler sampler(plan, {}, *buffers);
     std::vector<int32_t> ids;
@@ -35,8 +35,8 @@ class SamplerTest : public ::testing::Test {
     return ids;
   }
 
-  // Pearson's statistic of the draws against `expected` probabilities by id. A token
-  // that is not in `expected` must not be drawn.
+  // Pearson's statistic of the draws against `expected` probabilities by id. A
+  // token that is not in `expected` must not be drawn.
   double ChiSquare(const SamplingPlan& plan, const std::vector<float>& logits,
                    const std::map<int32_t, double>& expected) {
     constexpr int kDraws = 20000;
@@ -68,28 +68,47 @@ TEST_F(SamplerTest, DrawsFollowTheDistribution) {
     std::map<int32_t, double> expected;
     double limit;  // chi-square at p = 0.001 for one less than the tokens
   };
-  // At temperature 0.5 probabilities are squared, then normalised: 16, 9, 4, 1 of 30.
+  // At temperature 0.5 probabilities are squared, then normalised: 16, 9, 4, 1
+  // of 30.
   const Case cases[] = {
-      {"plain", {.temperature = 1},
-       {{1, 0.4}, {3, 0.3}, {0, 0.2}, {2, 0.1}}, 16.3},
-      {"temperature", {.temperature = 0.5f},
-       {{1, 16 / 30.}, {3, 9 / 30.}, {0, 4 / 30.}, {2, 1 / 30.}}, 16.3},
-      {"top_k", {.temperature = 1, .top_k = 2}, {{1, 4 / 7.}, {3, 3 / 7.}}, 10.8},
-      {"top_k of all", {.temperature = 1, .top_k = 9},
-       {{1, 0.4}, {3, 0.3}, {0, 0.2}, {2, 0.1}}, 16.3},
+      {"plain",
+       {.temperature = 1},
+       {{1, 0.4}, {3, 0.3}, {0, 0.2}, {2, 0.1}},
+       16.3},
+      {"temperature",
+       {.temperature = 0.5f},
+       {{1, 16 / 30.}, {3, 9 / 30.}, {0, 4 / 30.}, {2, 1 / 30.}},
+       16.3},
+      {"top_k",
+       {.temperature = 1, .top_k = 2},
+       {{1, 4 / 7.}, {3, 3 / 7.}},
+       10.8},
+      {"top_k of all",
+       {.temperature = 1, .top_k = 9},
+       {{1, 0.4}, {3, 0.3}, {0, 0.2}, {2, 0.1}},
+       16.3},
       // 0.4 and 0.3 sum to less than 0.75, so the third is kept.
-      {"top_p", {.temperature = 1, .top_p = 0.75f},
-       {{1, 4 / 9.}, {3, 3 / 9.}, {0, 2 / 9.}}, 13.8},
+      {"top_p",
+       {.temperature = 1, .top_p = 0.75f},
+       {{1, 4 / 9.}, {3, 3 / 9.}, {0, 2 / 9.}},
+       13.8},
       {"top_p keeps one", {.temperature = 1, .top_p = 0.01f}, {{1, 1.0}}, 0.01},
-      // After top-k the rest is normalised first: 4/7 is less than 0.55, 1 is not.
-      {"top_p after top_k", {.temperature = 1, .top_k = 2, .top_p = 0.55f},
-       {{1, 1.0}}, 0.01},
+      // After top-k the rest is normalised first: 4/7 is less than 0.55, 1 is
+      // not.
+      {"top_p after top_k",
+       {.temperature = 1, .top_k = 2, .top_p = 0.55f},
+       {{1, 1.0}},
+       0.01},
       // 0.4 * 0.6 = 0.24.
-      {"min_p", {.temperature = 1, .min_p = 0.6f}, {{1, 4 / 7.}, {3, 3 / 7.}}, 10.8},
+      {"min_p",
+       {.temperature = 1, .min_p = 0.6f},
+       {{1, 4 / 7.}, {3, 3 / 7.}},
+       10.8},
       {"min_p of 1", {.temperature = 1, .min_p = 1.0f}, {{1, 1.0}}, 0.01},
       {"all of them",
        {.temperature = 0.5f, .top_k = 3, .top_p = 0.9f, .min_p = 0.3f},
-       {{1, 16 / 25.}, {3, 9 / 25.}}, 10.8},
+       {{1, 16 / 25.}, {3, 9 / 25.}},
+       10.8},
   };
   for (Case test : cases) {
     SCOPED_TRACE(test.name);
@@ -134,15 +153,17 @@ TEST_F(SamplerTest, TheSameSeedGivesTheSameTokens) {
   EXPECT_NE(Draw(plan, FourTokens(), 200), Draw(other, FourTokens(), 200));
 }
 
-// Texts generated from a seed are the same on every machine and in every release.
+// Texts generated from a seed are the same on every machine and in every
+// release.
 TEST_F(SamplerTest, DrawsNeverChange) {
   std::vector<float> logits(50);
-  for (int i = 0; i < 50; ++i) logits[i] = static_cast<float>((i * 37) % 50) / 8;
+  for (int i = 0; i < 50; ++i)
+    logits[i] = static_cast<float>((i * 37) % 50) / 8;
   const std::vector<int32_t> ids =
-      Draw({.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .seed = 42}, logits,
-           12);
-  EXPECT_THAT(ids, ::testing::ElementsAre(31, 32, 8, 27, 39, 27, 4, 16, 27, 16, 12,
-                                          4));
+      Draw({.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .seed = 42},
+           logits, 12);
+  EXPECT_THAT(
+      ids, ::testing::ElementsAre(31, 32, 8, 27, 39, 27, 4, 16, 27, 16, 12, 4));
 }
 
 TEST_F(SamplerTest, ATinyTemperatureIsTheArgmax) {
@@ -162,10 +183,11 @@ TEST_F(SamplerTest, LogitsThatAreNoNumbersAreDefined) {
       {"all NaN", {kNan, kNan}, 0},
       {"all minus infinity", {-kInfinity, -kInfinity}, 0},
   };
-  const SamplingPlan plans[] = {{.temperature = 0},
-                                {.temperature = 1},
-                                {.temperature = 1, .top_k = 1},
-                                {.temperature = 1, .top_p = 0.5f, .min_p = 0.5f}};
+  const SamplingPlan plans[] = {
+      {.temperature = 0},
+      {.temperature = 1},
+      {.temperature = 1, .top_k = 1},
+      {.temperature = 1, .top_p = 0.5f, .min_p = 0.5f}};
   for (const Case& test : cases) {
     for (const SamplingPlan& plan : plans) {
       EXPECT_THAT(Draw(plan, test.logits, 20), Each(test.expected))
@@ -176,7 +198,8 @@ TEST_F(SamplerTest, LogitsThatAreNoNumbersAreDefined) {
 }
 
 TEST_F(SamplerTest, OneTokenIsAlwaysChosen) {
-  EXPECT_THAT(Draw({.temperature = 1, .top_k = 1, .top_p = 0.1f}, {-3}, 3), Each(0));
+  EXPECT_THAT(Draw({.temperature = 1, .top_k = 1, .top_p = 0.1f}, {-3}, 3),
+              Each(0));
 }
 
 TEST_F(SamplerTest, BuffersAreChargedAndRefused) {

@@ -58,15 +58,26 @@ TEST(StopTextScannerTest, TextIsTheSameHoweverItIsCut) {
       {"longest of those complete together", {"c", "abc"}, "xabc", "x", true},
       {"one is a prefix of the other", {"ab", "abc"}, "xabc", "x", true},
       {"newlines", {"\n\n"}, "a\nb\n\nc", "a\nb", true},
-      {"several bytes a character", {"\u00e9t\u00e9"}, "un \u00e9t\u00e9.", "un ", true},
-      {"held character is released", {"\u00e9t\u00e9"}, "caf\u00e9 noir",
-       "caf\u00e9 noir", false},
-      {"NUL byte", {std::string("\0x", 2)}, std::string("a\0\0x", 4),
-       std::string("a\0", 2), true},
+      {"several bytes a character",
+       {"\u00e9t\u00e9"},
+       "un \u00e9t\u00e9.",
+       "un ",
+       true},
+      {"held character is released",
+       {"\u00e9t\u00e9"},
+       "caf\u00e9 noir",
+       "caf\u00e9 noir",
+       false},
+      {"NUL byte",
+       {std::string("\0x", 2)},
+       std::string("a\0\0x", 4),
+       std::string("a\0", 2),
+       true},
   };
   for (const Case& test : cases) {
     SCOPED_TRACE(test.name);
-    for (size_t piece_bytes : {size_t{1}, size_t{2}, size_t{3}, test.text.size()}) {
+    for (size_t piece_bytes :
+         {size_t{1}, size_t{2}, size_t{3}, test.text.size()}) {
       std::vector<std::string> pieces;
       for (size_t i = 0; i < test.text.size(); i += piece_bytes) {
         pieces.push_back(test.text.substr(i, piece_bytes));

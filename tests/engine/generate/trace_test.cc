@@ -22,23 +22,25 @@ using ::lowmem::testing::IsOk;
 
 constexpr char kTiny[] = LOWMEM_TESTDATA_DIR "/tiny/";
 // The first prompt of llama's golden.json.
-const std::vector<int32_t> kPrompt = {267, 220, 297, 315, 266, 311, 82, 258, 277};
+const std::vector<int32_t> kPrompt = {267, 220, 297, 315, 266,
+                                      311, 82,  258, 277};
 
-std::unique_ptr<EngineState> OpenTiny(uint32_t chunk_tokens,
-                                      std::optional<uint64_t> budget_bytes = {}) {
+std::unique_ptr<EngineState> OpenTiny(
+    uint32_t chunk_tokens, std::optional<uint64_t> budget_bytes = {}) {
   EngineOptions options;
   options.model_path = absl::StrCat(kTiny, "llama");
   options.num_threads = 1;
   options.mode = Mode::kMmap;
   options.prefill_chunk_tokens = chunk_tokens;
   options.ram_budget_bytes = budget_bytes;
-  absl::StatusOr<std::unique_ptr<EngineState>> engine = EngineState::Open(options);
+  absl::StatusOr<std::unique_ptr<EngineState>> engine =
+      EngineState::Open(options);
   EXPECT_THAT(engine, IsOk());
   return engine.ok() ? *std::move(engine) : nullptr;
 }
 
-// Hidden states within 5e-5 of the root mean square, logits within 2e-4: what the
-// golden values' own rounding leaves.
+// Hidden states within 5e-5 of the root mean square, logits within 2e-4: what
+// the golden values' own rounding leaves.
 void ExpectClose(const std::vector<float>& actual,
                  const std::vector<float>& expected, double tolerance,
                  const std::string& name) {
@@ -64,11 +66,13 @@ TEST(TraceTest, TensorsAreTheReferences) {
   const GoldenTensors golden(absl::StrCat(kTiny, "llama/golden.safetensors"));
   const GoldenTensors actual(path);
   for (const char* name : {"hidden.0", "hidden.1", "hidden.2", "hidden.norm"}) {
-    const std::vector<float> expected = golden.Floats(absl::StrCat("p0.", name));
+    const std::vector<float> expected =
+        golden.Floats(absl::StrCat("p0.", name));
     ExpectClose(actual.Floats(name), expected, 5e-5 * RootMeanSquare(expected),
                 name);
   }
-  ExpectClose(actual.Floats("logits"), golden.Floats("p0.logits"), 2e-4, "logits");
+  ExpectClose(actual.Floats("logits"), golden.Floats("p0.logits"), 2e-4,
+              "logits");
 }
 
 TEST(TraceTest, ShapesAreInTheHeader) {
@@ -81,8 +85,9 @@ TEST(TraceTest, ShapesAreInTheHeader) {
                        Checkpoint::Open(path));
   std::vector<std::string> entries;
   for (const TensorInfo& tensor : file->tensors()) {
-    entries.push_back(absl::StrCat(tensor.name, " ", TraitsOf(tensor.dtype).name,
-                                   " ", tensor.shape[0], "x", tensor.shape[1]));
+    entries.push_back(absl::StrCat(tensor.name, " ",
+                                   TraitsOf(tensor.dtype).name, " ",
+                                   tensor.shape[0], "x", tensor.shape[1]));
   }
   EXPECT_THAT(entries,
               ::testing::UnorderedElementsAre(
@@ -129,16 +134,18 @@ TEST(TraceTest, CancellationLeavesNoFile) {
   ASSERT_NE(engine, nullptr);
   testing::TemporaryFolder folder;
   const std::atomic<bool> cancel{true};
-  EXPECT_THAT(WriteTrace(*engine, kPrompt, folder / "trace.safetensors", &cancel),
-              Fails(absl::StatusCode::kCancelled, ""));
+  EXPECT_THAT(
+      WriteTrace(*engine, kPrompt, folder / "trace.safetensors", &cancel),
+      Fails(absl::StatusCode::kCancelled, ""));
   EXPECT_THAT(testing::ListFolder(folder.path()), ::testing::IsEmpty());
 }
 
 TEST(TraceTest, AFolderThatIsAbsentIsNamed) {
   const std::unique_ptr<EngineState> engine = OpenTiny(0);
   ASSERT_NE(engine, nullptr);
-  EXPECT_THAT(WriteTrace(*engine, kPrompt, "/absent/trace.safetensors", nullptr),
-              Fails(absl::StatusCode::kNotFound, "/absent"));
+  EXPECT_THAT(
+      WriteTrace(*engine, kPrompt, "/absent/trace.safetensors", nullptr),
+      Fails(absl::StatusCode::kNotFound, "/absent"));
 }
 
 }  // namespace

@@ -46,9 +46,10 @@ absl::StatusOr<std::unique_ptr<ModelRun>> ModelRun::Create(
   if (options.copy) {
     LOWMEM_ASSIGN_OR_RETURN(
         run->inner_source,
-        NewCopySource(
-            *model.checkpoint, model.weights.UsedTensors(*model.checkpoint),
-            run->account, [](uint64_t, uint64_t) { return absl::OkStatus(); }));
+        NewCopySource(*model.checkpoint,
+                      model.weights.UsedTensors(*model.checkpoint),
+                      CopySourceOptions(), run->account,
+                      [](uint64_t, uint64_t) { return absl::OkStatus(); }));
   } else {
     LOWMEM_ASSIGN_OR_RETURN(
         run->inner_source,

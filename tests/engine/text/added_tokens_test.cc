@@ -34,13 +34,15 @@ class AddedTokensTest : public ::testing::Test {
   std::string Split(absl::string_view text, Pass pass = Pass::kRaw,
                     bool parse_special = true) {
     std::vector<TokenOrText> parts;
-    EXPECT_THAT(tokens_.Split(text, pass, parse_special, scratch_, parts), IsOk());
+    EXPECT_THAT(tokens_.Split(text, pass, parse_special, scratch_, parts),
+                IsOk());
     std::string shown;
     for (const TokenOrText& part : parts) {
       if (!shown.empty()) shown += "|";
       const absl::string_view bytes =
           text.substr(part.range.begin, part.range.end - part.range.begin);
-      absl::StrAppend(&shown, part.id.has_value() ? absl::StrCat(*part.id, "=") : "",
+      absl::StrAppend(&shown,
+                      part.id.has_value() ? absl::StrCat(*part.id, "=") : "",
                       bytes);
     }
     return shown;
@@ -132,8 +134,10 @@ TEST_F(AddedTokensTest, SingleWordStandsAlone) {
   // A match that is ruled out hides the shorter one within it.
   EXPECT_EQ(Split("xab b"), "xab |2=b");
   for (const char* word : {"\u00e9", "_", "1", "\u0301", "\u200d", "\u4e2d"}) {
-    EXPECT_EQ(Split(absl::StrCat(word, "ab")), absl::StrCat(word, "ab")) << word;
-    EXPECT_EQ(Split(absl::StrCat("ab", word)), absl::StrCat("ab", word)) << word;
+    EXPECT_EQ(Split(absl::StrCat(word, "ab")), absl::StrCat(word, "ab"))
+        << word;
+    EXPECT_EQ(Split(absl::StrCat("ab", word)), absl::StrCat("ab", word))
+        << word;
   }
   for (const char* other : {" ", "\u00a0", "\u2026", "\U0001F40B"}) {
     EXPECT_EQ(Split(absl::StrCat(other, "ab")), absl::StrCat(other, "|1=ab"))
@@ -195,8 +199,8 @@ TEST_F(AddedTokensTest, TooManyAreRefused) {
 
 TEST_F(AddedTokensTest, TokenOfWhichNothingIsLeftIsRefused) {
   Add({.content = " ", .id = 1, .normalized = true});
-  auto normalizer = Normalizer::FromJson(
-      *JsonValue::Parse(R"({"type":"Strip","strip_left":true,"strip_right":true})"));
+  auto normalizer = Normalizer::FromJson(*JsonValue::Parse(
+      R"({"type":"Strip","strip_left":true,"strip_right":true})"));
   ASSERT_THAT(normalizer, IsOk());
   EXPECT_THAT(tokens_.Finish(*normalizer),
               Fails(absl::StatusCode::kUnimplemented, "nothing is left"));

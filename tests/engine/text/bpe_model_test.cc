@@ -15,8 +15,8 @@
 namespace lowmem {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::Bytes;
+using ::testing::ElementsAre;
 using testing::Ids;
 using testing::SyntheticTokenizer;
 
@@ -28,7 +28,8 @@ std::unique_ptr<Tokenizer> Make(const SyntheticTokenizer& spec) {
 
 TEST(BpeModelTest, LowestRankGoesFirst) {
   // "bc" has the lower rank, so "ab" never comes up in "abc".
-  const auto tokenizer = Make({.pieces = {"bc", "ab"}, .merges = {"b c", "a b"}});
+  const auto tokenizer =
+      Make({.pieces = {"bc", "ab"}, .merges = {"b c", "a b"}});
   EXPECT_THAT(Ids(*tokenizer, "abc"), ElementsAre('a', 256));
   EXPECT_THAT(Ids(*tokenizer, "abd"), ElementsAre(257, 'd'));
 }
@@ -66,7 +67,10 @@ TEST(BpeModelTest, LaterRankOfADuplicateMergeCounts) {
 TEST(BpeModelTest, MissingBytesAreDroppedBeforeMerging) {
   const auto tokenizer =
       Make({.pieces = {"ab"}, .merges = {"a b"}, .missing_bytes = "\x04\x06"});
-  EXPECT_THAT(Ids(*tokenizer, "a\x04\x06\x04" "b"), ElementsAre(256));
+  EXPECT_THAT(Ids(*tokenizer,
+                  "a\x04\x06\x04"
+                  "b"),
+              ElementsAre(256));
   EXPECT_THAT(Ids(*tokenizer, "\x04"), ElementsAre());
 }
 
@@ -74,17 +78,21 @@ TEST(BpeModelTest, MissingBytesBecomeTheUnknownToken) {
   SyntheticTokenizer spec{.pieces = {"<unk>"},
                           .model_settings = R"(,"unk_token":"<unk>")",
                           .missing_bytes = "\x04"};
-  EXPECT_THAT(Ids(*Make(spec), "a\x04\x04" "b\x04"),
+  EXPECT_THAT(Ids(*Make(spec),
+                  "a\x04\x04"
+                  "b\x04"),
               ElementsAre('a', 256, 256, 'b', 256));
   spec.model_settings += R"(,"fuse_unk":true)";
-  EXPECT_THAT(Ids(*Make(spec), "a\x04\x04" "b\x04"),
+  EXPECT_THAT(Ids(*Make(spec),
+                  "a\x04\x04"
+                  "b\x04"),
               ElementsAre('a', 256, 'b', 256));
 }
 
 TEST(BpeModelTest, MergesAcrossJoinedNeighbours) {
   // Each join makes new pairs on both sides.
-  const auto tokenizer = Make({.pieces = {"bc", "abc", "abcd"},
-                               .merges = {"b c", "a bc", "abc d"}});
+  const auto tokenizer = Make(
+      {.pieces = {"bc", "abc", "abcd"}, .merges = {"b c", "a bc", "abc d"}});
   EXPECT_THAT(Ids(*tokenizer, "xabcdx"), ElementsAre('x', 258, 'x'));
 }
 
@@ -109,8 +117,8 @@ TEST(BpeModelTest, OneLongWordTakesStepsInProportionToItsLength) {
   constexpr size_t kLength = 1u << 20;
   encoder.Append(std::string(kLength, 'a'), ids);
   EXPECT_EQ(ids, std::vector<int32_t>(kLength / 128, 7));
-  // A first look at each pair, and for each of the at most n joins two new pairs
-  // and one candidate taken; as many again that were stale.
+  // A first look at each pair, and for each of the at most n joins two new
+  // pairs and one candidate taken; as many again that were stale.
   EXPECT_LE(encoder.num_steps(), 8 * kLength);
   EXPECT_GE(encoder.num_steps(), kLength);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published vocabularies against what the reference makes of them: 832 strings and
-// 60 random id sequences each, ids and text equal without exception. The golden
-// values are described in tests/testdata/tokenizers; the vocabularies are fetched
-// into models/vocab and a test whose vocabulary is absent is skipped by name.
+// Published vocabularies against what the reference makes of them: 832 strings
+// and 60 random id sequences each, ids and text equal without exception. The
+// golden values are described in tests/testdata/tokenizers; the vocabularies
+// are fetched into models/vocab and a test whose vocabulary is absent is
+// skipped by name.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,8 +25,8 @@ namespace {
 constexpr absl::string_view kReplacement = "\xEF\xBF\xBD";
 
 JsonValue ReadJson(const std::string& name) {
-  const auto text = ReadWholeFile(
-      absl::StrCat(LOWMEM_TESTDATA_DIR "/", name), uint64_t{64} << 20);
+  const auto text = ReadWholeFile(absl::StrCat(LOWMEM_TESTDATA_DIR "/", name),
+                                  uint64_t{64} << 20);
   EXPECT_THAT(text, testing::IsOk());
   if (!text.ok()) return JsonValue();
   auto value = JsonValue::Parse(*text);
@@ -56,8 +57,8 @@ std::string TextOr(const JsonValue& object, absl::string_view key,
   return value == nullptr ? fallback : value->string();
 }
 
-// Streams `ids` and checks the contract of the pieces: valid UTF-8, nothing later
-// than the id that completes it, together the decoded text.
+// Streams `ids` and checks the contract of the pieces: valid UTF-8, nothing
+// later than the id that completes it, together the decoded text.
 void ExpectStreamed(const Tokenizer& tokenizer, const std::vector<int32_t>& ids,
                     bool skip_special, const std::string& text) {
   StreamingDetokenizer detokenizer(tokenizer, skip_special);
@@ -67,9 +68,10 @@ void ExpectStreamed(const Tokenizer& tokenizer, const std::vector<int32_t>& ids,
     ASSERT_OK_AND_ASSIGN(const std::string piece, detokenizer.Add(id));
     ASSERT_EQ(FindInvalidUtf8(piece), std::nullopt);
     streamed += piece;
-    if (!skip_special || !tokenizer.IsSpecial(id)) bytes += tokenizer.TokenBytes(id);
-    // Whatever is complete in the bytes so far has been handed out: what is held
-    // back is shorter than a character and by itself no text.
+    if (!skip_special || !tokenizer.IsSpecial(id))
+      bytes += tokenizer.TokenBytes(id);
+    // Whatever is complete in the bytes so far has been handed out: what is
+    // held back is shorter than a character and by itself no text.
     std::string so_far;
     AppendAsText(bytes, /*at_end=*/false, so_far);
     ASSERT_EQ(streamed, so_far);
@@ -93,7 +95,8 @@ void ExpectEncoded(const Tokenizer& tokenizer, const std::string& text,
                    bool parse_special, const std::vector<int32_t>& expected) {
   ASSERT_OK_AND_ASSIGN(
       const std::vector<int32_t> ids,
-      tokenizer.Encode(text, {.add_special = false, .parse_special = parse_special}));
+      tokenizer.Encode(text,
+                       {.add_special = false, .parse_special = parse_special}));
   EXPECT_EQ(ids, expected);
 }
 
@@ -132,12 +135,14 @@ void CheckAgainstGolden(const Tokenizer& tokenizer, const std::string& name) {
   std::vector<int32_t> around = ExpandIds(*golden.Find("prefix"));
   const std::vector<int32_t> suffix = ExpandIds(*golden.Find("suffix"));
   around.insert(around.end(), suffix.begin(), suffix.end());
-  ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> empty, tokenizer.Encode("", {}));
+  ASSERT_OK_AND_ASSIGN(const std::vector<int32_t> empty,
+                       tokenizer.Encode("", {}));
   EXPECT_EQ(empty, around);
 }
 
 void CheckFolder(const std::string& name) {
-  const std::string folder = absl::StrCat(LOWMEM_SOURCE_DIR "/models/vocab/", name);
+  const std::string folder =
+      absl::StrCat(LOWMEM_SOURCE_DIR "/models/vocab/", name);
   auto tokenizer = LoadTokenizerFromFolder(folder);
   if (absl::IsNotFound(tokenizer.status())) {
     GTEST_SKIP() << "vocabulary " << name << " is absent: " << folder;
@@ -166,14 +171,14 @@ TEST(GoldenTokenizerTest, GptOss) { CheckFolder("gptoss"); }
 TEST(GoldenTokenizerTest, DeepSeekV3) { CheckFolder("deepseek_v3"); }
 
 TEST(GoldenTokenizerTest, Smollm2FromGguf) {
-  CheckGguf(
-      LOWMEM_SOURCE_DIR "/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-      "smollm2");
+  CheckGguf(LOWMEM_SOURCE_DIR "/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            "smollm2");
 }
 TEST(GoldenTokenizerTest, Qwen2_5CoderFromGguf) {
-  CheckGguf(LOWMEM_SOURCE_DIR
-            "/models/qwen2.5-coder-0.5b/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-            "qwen2_5_coder");
+  CheckGguf(
+      LOWMEM_SOURCE_DIR
+      "/models/qwen2.5-coder-0.5b/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+      "qwen2_5_coder");
 }
 
 // The tiny models' own tokenizer, which is in the repository.
@@ -182,15 +187,16 @@ TEST(GoldenTokenizerTest, TinyModels) {
   const std::vector<JsonValue>& cases = golden.Find("bpe")->items();
   ASSERT_FALSE(cases.empty());
   for (const char* model : {"llama", "llama3", "qwen2"}) {
-    ASSERT_OK_AND_ASSIGN(
-        const auto tokenizer,
-        LoadTokenizerFromFolder(absl::StrCat(LOWMEM_TESTDATA_DIR "/tiny/", model)));
+    ASSERT_OK_AND_ASSIGN(const auto tokenizer,
+                         LoadTokenizerFromFolder(absl::StrCat(
+                             LOWMEM_TESTDATA_DIR "/tiny/", model)));
     for (const JsonValue& entry : cases) {
       const std::string& text = entry.Find("text")->string();
       SCOPED_TRACE(absl::StrCat(model, ": ", text));
       ASSERT_OK_AND_ASSIGN(const auto ids, tokenizer->Encode(text, {}));
       EXPECT_EQ(ids, ExpandIds(*entry.Find("ids")));
-      ASSERT_OK_AND_ASSIGN(const auto decoded, tokenizer->Decode(ids, /*skip_special=*/true));
+      ASSERT_OK_AND_ASSIGN(const auto decoded,
+                           tokenizer->Decode(ids, /*skip_special=*/true));
       EXPECT_EQ(decoded, entry.Find("decoded")->string());
     }
   }

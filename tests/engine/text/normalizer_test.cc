@@ -43,16 +43,17 @@ TEST(NormalizerTest, Steps) {
       {R"({"type":"Lowercase"})", "\u00c9A", "\u00e9a"},
       {R"({"type":"Prepend","prepend":"_"})", "a", "_a"},
       {R"({"type":"Prepend","prepend":"_"})", "", ""},
-      {R"({"type":"Strip","strip_left":true,"strip_right":false})", " \u3000a b ",
-       "a b "},
-      {R"({"type":"Strip","strip_left":false,"strip_right":true})", " a b\u00a0\n",
-       " a b"},
+      {R"({"type":"Strip","strip_left":true,"strip_right":false})",
+       " \u3000a b ", "a b "},
+      {R"({"type":"Strip","strip_left":false,"strip_right":true})",
+       " a b\u00a0\n", " a b"},
       {R"({"type":"Strip","strip_left":true,"strip_right":true})", " \t ", ""},
-      {R"({"type":"Replace","pattern":{"String":" "},"content":"\u2581"})", " a  b",
-       "\u2581a\u2581\u2581b"},
-      {R"({"type":"Replace","pattern":{"String":"aa"},"content":""})", "aaaba", "aba"},
-      {R"({"type":"Replace","pattern":{"Regex":"\\s+"},"content":" "})", "a \n\u00a0b",
-       "a b"},
+      {R"({"type":"Replace","pattern":{"String":" "},"content":"\u2581"})",
+       " a  b", "\u2581a\u2581\u2581b"},
+      {R"({"type":"Replace","pattern":{"String":"aa"},"content":""})", "aaaba",
+       "aba"},
+      {R"({"type":"Replace","pattern":{"Regex":"\\s+"},"content":" "})",
+       "a \n\u00a0b", "a b"},
       {R"({"type":"Sequence","normalizers":[{"type":"Lowercase"},
            {"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"B"}]}]})",
        "A", "Ba"},
@@ -63,7 +64,8 @@ TEST(NormalizerTest, Steps) {
 }
 
 TEST(NormalizerTest, UnsupportedKindsAreNamed) {
-  for (const char* type : {"BertNormalizer", "Precompiled", "Nmt", "StripAccents"}) {
+  for (const char* type :
+       {"BertNormalizer", "Precompiled", "Nmt", "StripAccents"}) {
     EXPECT_THAT(Parse(absl::StrCat(R"({"type":")", type, R"("})")),
                 Fails(absl::StatusCode::kUnimplemented,
                       absl::StrCat("normalizer: \"", type, "\"")));

@@ -10,8 +10,8 @@ namespace lowmem {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using testing::Fails;
+using ::testing::IsEmpty;
 
 absl::StatusOr<PostProcessor> Parse(absl::string_view json) {
   const auto spec = JsonValue::Parse(json);
@@ -44,7 +44,8 @@ TEST(PostProcessorTest, TemplateGivesPrefixAndSuffix) {
 TEST(PostProcessorTest, SequenceAppliesItsSteps) {
   ASSERT_OK_AND_ASSIGN(
       const PostProcessor processor,
-      Parse(std::string(R"({"type":"Sequence","processors":[{"type":"ByteLevel"},)") +
+      Parse(std::string(
+                R"({"type":"Sequence","processors":[{"type":"ByteLevel"},)") +
             kTemplate +
             R"(,{"type":"RobertaProcessing","cls":["s",1],"sep":["e",2]}]})"));
   EXPECT_THAT(processor.prefix, ElementsAre(1, 7, 8));
@@ -52,28 +53,32 @@ TEST(PostProcessorTest, SequenceAppliesItsSteps) {
 }
 
 TEST(PostProcessorTest, UnsupportedIsNamed) {
-  EXPECT_THAT(Parse(R"({"type":"Other"})"),
-              Fails(absl::StatusCode::kUnimplemented, "post_processor: \"Other\""));
-  EXPECT_THAT(Parse(R"({"type":"TemplateProcessing","single":[]})"),
-              Fails(absl::StatusCode::kUnimplemented, "without the sequence A"));
+  EXPECT_THAT(
+      Parse(R"({"type":"Other"})"),
+      Fails(absl::StatusCode::kUnimplemented, "post_processor: \"Other\""));
+  EXPECT_THAT(
+      Parse(R"({"type":"TemplateProcessing","single":[]})"),
+      Fails(absl::StatusCode::kUnimplemented, "without the sequence A"));
   EXPECT_THAT(Parse(R"({"type":"TemplateProcessing",
                         "single":[{"Sequence":{"id":"B","type_id":0}}]})"),
               Fails(absl::StatusCode::kUnimplemented, "sequence A once"));
 }
 
 TEST(PostProcessorTest, DamageIsRefused) {
-  for (const char* spec :
-       {"{}", "[]", R"({"type":"Sequence"})", R"({"type":"TemplateProcessing"})",
-        R"({"type":"TemplateProcessing","single":[{}]})",
-        R"({"type":"TemplateProcessing",
+  for (
+      const char* spec :
+      {"{}", "[]", R"({"type":"Sequence"})", R"({"type":"TemplateProcessing"})",
+       R"({"type":"TemplateProcessing","single":[{}]})",
+       R"({"type":"TemplateProcessing",
             "single":[{"SpecialToken":{"id":"B"}},{"Sequence":{"id":"A"}}]})",
-        R"({"type":"TemplateProcessing","special_tokens":{"B":{"ids":[-1]}},
+       R"({"type":"TemplateProcessing","special_tokens":{"B":{"ids":[-1]}},
             "single":[{"SpecialToken":{"id":"B"}},{"Sequence":{"id":"A"}}]})",
-        R"({"type":"TemplateProcessing","special_tokens":{"B":{"ids":[4294967296]}},
+       R"({"type":"TemplateProcessing","special_tokens":{"B":{"ids":[4294967296]}},
             "single":[{"SpecialToken":{"id":"B"}},{"Sequence":{"id":"A"}}]})",
-        R"({"type":"BertProcessing","cls":["a",1]})",
-        R"({"type":"BertProcessing","cls":["a"],"sep":["b",2]})"}) {
-    EXPECT_THAT(Parse(spec), Fails(absl::StatusCode::kDataLoss, "post_processor: "))
+       R"({"type":"BertProcessing","cls":["a",1]})",
+       R"({"type":"BertProcessing","cls":["a"],"sep":["b",2]})"}) {
+    EXPECT_THAT(Parse(spec),
+                Fails(absl::StatusCode::kDataLoss, "post_processor: "))
         << spec;
   }
 }

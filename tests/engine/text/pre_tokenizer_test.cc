@@ -24,8 +24,8 @@ absl::StatusOr<PreTokenizer> Parse(absl::string_view json) {
   return PreTokenizer::FromJson(*spec);
 }
 
-// The pieces that the steps (a JSON list without brackets) make, with a ByteLevel
-// that does nothing behind them.
+// The pieces that the steps (a JSON list without brackets) make, with a
+// ByteLevel that does nothing behind them.
 Pieces PiecesOf(absl::string_view steps, absl::string_view text) {
   auto pre_tokenizer =
       Parse(absl::StrCat(R"({"type":"Sequence","pretokenizers":[)", steps,
@@ -45,8 +45,9 @@ Pieces PiecesOf(absl::string_view steps, absl::string_view text) {
 
 std::string Split(absl::string_view pattern, absl::string_view behavior,
                   bool invert = false) {
-  return absl::StrCat(R"({"type":"Split","pattern":)", pattern, R"(,"behavior":")",
-                      behavior, R"(","invert":)", invert ? "true" : "false", "}");
+  return absl::StrCat(R"({"type":"Split","pattern":)", pattern,
+                      R"(,"behavior":")", behavior, R"(","invert":)",
+                      invert ? "true" : "false", "}");
 }
 
 TEST(PreTokenizerTest, Behaviors) {
@@ -74,15 +75,18 @@ TEST(PreTokenizerTest, Behaviors) {
       EXPECT_EQ(PiecesOf(Split(pattern, row.behavior), "the-final--countdown"),
                 row.pieces)
           << row.behavior << pattern;
-      EXPECT_EQ(PiecesOf(Split(pattern, row.behavior, true), "the-final--countdown"),
-                row.inverted)
+      EXPECT_EQ(
+          PiecesOf(Split(pattern, row.behavior, true), "the-final--countdown"),
+          row.inverted)
           << row.behavior << pattern;
     }
   }
 }
 
 TEST(PreTokenizerTest, WhatLiesBetweenMatchesIsAPiece) {
-  EXPECT_EQ(PiecesOf(Split(R"({"Regex":"[a-z]+"})", "Isolated"), "ab\x01\x02" "c"),
+  EXPECT_EQ(PiecesOf(Split(R"({"Regex":"[a-z]+"})", "Isolated"),
+                     "ab\x01\x02"
+                     "c"),
             (Pieces{"ab", "\x01\x02", "c"}));
 }
 
@@ -110,12 +114,17 @@ TEST(PreTokenizerTest, BuiltInKinds) {
   } rows[] = {
       {"", "a b", {"a b"}},
       {"", "", {}},
-      {R"({"type":"Digits","individual_digits":true})", "ab12\u00bdc",
+      {R"({"type":"Digits","individual_digits":true})",
+       "ab12\u00bdc",
        {"ab", "1", "2", "\u00bd", "c"}},
-      {R"({"type":"Digits","individual_digits":false})", "ab12\u00bdc",
+      {R"({"type":"Digits","individual_digits":false})",
+       "ab12\u00bdc",
        {"ab", "12\u00bd", "c"}},
-      {R"({"type":"Punctuation"})", "a..b\u3002", {"a", ".", ".", "b", "\u3002"}},
-      {R"({"type":"Punctuation","behavior":"Contiguous"})", "a..b",
+      {R"({"type":"Punctuation"})",
+       "a..b\u3002",
+       {"a", ".", ".", "b", "\u3002"}},
+      {R"({"type":"Punctuation","behavior":"Contiguous"})",
+       "a..b",
        {"a", "..", "b"}},
       {R"({"type":"WhitespaceSplit"})", " a. \u3000b\n", {"a.", "b"}},
       {R"({"type":"Whitespace"})", " a. b_1!?\n", {"a", ".", "b_1", "!?"}},
@@ -127,8 +136,8 @@ TEST(PreTokenizerTest, BuiltInKinds) {
 }
 
 TEST(PreTokenizerTest, Gpt2Words) {
-  auto pre_tokenizer =
-      Parse(R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true})");
+  auto pre_tokenizer = Parse(
+      R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true})");
   ASSERT_THAT(pre_tokenizer, testing::IsOk());
   CutText cut{"Hello there's   1 day!\n\n", {}};
   cut.pieces = {{0, cut.text.size()}};
@@ -163,10 +172,10 @@ TEST(PreTokenizerTest, UnsupportedKindsAreNamed) {
   }
   EXPECT_THAT(Parse("null"),
               Fails(absl::StatusCode::kUnimplemented, "byte-level"));
-  EXPECT_THAT(Parse(absl::StrCat(
-                  R"({"type":"Sequence","pretokenizers":[)", kBytes,
-                  R"(,{"type":"Digits","individual_digits":true}]})")),
-              Fails(absl::StatusCode::kUnimplemented, "\"Digits\" behind ByteLevel"));
+  EXPECT_THAT(
+      Parse(absl::StrCat(R"({"type":"Sequence","pretokenizers":[)", kBytes,
+                         R"(,{"type":"Digits","individual_digits":true}]})")),
+      Fails(absl::StatusCode::kUnimplemented, "\"Digits\" behind ByteLevel"));
 }
 
 TEST(PreTokenizerTest, DamageIsRefused) {
@@ -174,10 +183,12 @@ TEST(PreTokenizerTest, DamageIsRefused) {
        {std::string("{}"), std::string(R"({"type":"Sequence"})"),
         std::string(R"({"type":"Digits"})"), std::string(R"({"type":"Split"})"),
         Split(R"({"String":"a"})", "Sideways"), Split("[]", "Isolated"),
-        Split(R"({"Regex":"["})", "Isolated"), Split(R"({"Regex":7})", "Isolated"),
+        Split(R"({"Regex":"["})", "Isolated"),
+        Split(R"({"Regex":7})", "Isolated"),
         std::string(R"({"type":"ByteLevel"})"),
         std::string(R"({"type":"ByteLevel","add_prefix_space":"no"})")}) {
-    EXPECT_THAT(Parse(spec), Fails(absl::StatusCode::kDataLoss, "pre_tokenizer: "))
+    EXPECT_THAT(Parse(spec),
+                Fails(absl::StatusCode::kDataLoss, "pre_tokenizer: "))
         << spec;
   }
 }

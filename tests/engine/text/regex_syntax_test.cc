@@ -19,7 +19,8 @@ TEST(RegexSyntaxTest, SaysTheSameToPcre2) {
     const char* oniguruma;
     const char* pcre2;
   } rows[] = {
-      {R"( ?[^\s\p{L}\p{N}]+[\r\n]*)", R"( ?[^\p{White_Space}\p{L}\p{N}]+[\r\n]*)"},
+      {R"( ?[^\s\p{L}\p{N}]+[\r\n]*)",
+       R"( ?[^\p{White_Space}\p{L}\p{N}]+[\r\n]*)"},
       {R"(\s+(?!\S))", R"(\p{White_Space}+(?!\P{White_Space}))"},
       {R"((?i:'s|'t))", R"((?i:'s|'t))"},
       {R"(\d\D)", R"(\p{Nd}\P{Nd})"},
@@ -73,7 +74,8 @@ TEST(RegexSyntaxTest, WhatPcre2ReadsDifferentlyIsRefusedByName) {
 
 TEST(RegexTest, MalformedPatternIsDataLoss) {
   for (const char* pattern : {"(", "a**b(", "[a", "\\p{Nonsense}", "a)"}) {
-    EXPECT_THAT(Regex::Compile(pattern), Fails(absl::StatusCode::kDataLoss, "pattern"))
+    EXPECT_THAT(Regex::Compile(pattern),
+                Fails(absl::StatusCode::kDataLoss, "pattern"))
         << pattern;
   }
 }
@@ -98,8 +100,9 @@ TEST(RegexTest, CatastrophicPatternIsAnError) {
 }
 
 TEST(RegexTest, LongRunsDoNotRecurse) {
-  ASSERT_OK_AND_ASSIGN(const Regex regex,
-                       Regex::Compile(R"(\p{White_Space}+(?!\P{White_Space})|\p{L}+)"));
+  ASSERT_OK_AND_ASSIGN(
+      const Regex regex,
+      Regex::Compile(R"(\p{White_Space}+(?!\P{White_Space})|\p{L}+)"));
   RegexScratch scratch;
   const std::string spaces = std::string(1u << 20, ' ') + "x";
   ASSERT_OK_AND_ASSIGN(const auto match, regex.Find(spaces, 0, scratch));
@@ -112,7 +115,8 @@ TEST(RegexTest, LongRunsDoNotRecurse) {
 }
 
 TEST(RegexTest, MongolianVowelSeparatorIsNoSpace) {
-  ASSERT_OK_AND_ASSIGN(const std::string translated, TranslateOniguruma(R"(\s)"));
+  ASSERT_OK_AND_ASSIGN(const std::string translated,
+                       TranslateOniguruma(R"(\s)"));
   ASSERT_OK_AND_ASSIGN(const Regex regex, Regex::Compile(translated));
   RegexScratch scratch;
   ASSERT_OK_AND_ASSIGN(const auto separator, regex.Find("\u180e", 0, scratch));

@@ -35,14 +35,15 @@ std::string SyntheticTokenizer::Json() const {
     vocab.push_back(absl::StrCat(Quoted(pieces[i]), ":", 256 + i));
   }
   std::vector<std::string> quoted_merges;
-  for (const std::string& merge : merges) quoted_merges.push_back(Quoted(merge));
+  for (const std::string& merge : merges)
+    quoted_merges.push_back(Quoted(merge));
   return absl::StrCat(R"({"version":"1.0","added_tokens":)", added_tokens,
                       R"(,"normalizer":)", normalizer, R"(,"pre_tokenizer":)",
                       pre_tokenizer, R"(,"post_processor":)", post_processor,
                       R"(,"decoder":)", decoder, R"(,"model":{"type":"BPE")",
-                      model_settings, R"(,"vocab":{)", absl::StrJoin(vocab, ","),
-                      R"(},"merges":[)", absl::StrJoin(quoted_merges, ","),
-                      "]}}");
+                      model_settings, R"(,"vocab":{)",
+                      absl::StrJoin(vocab, ","), R"(},"merges":[)",
+                      absl::StrJoin(quoted_merges, ","), "]}}");
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> SyntheticTokenizer::Build() const {

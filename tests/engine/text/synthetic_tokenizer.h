@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small tokenizers written down in tests: the piece of byte b has id b, more pieces
-// follow from 256 on.
+// Small tokenizers written down in tests: the piece of byte b has id b, more
+// pieces follow from 256 on.
 
 #ifndef LOWMEM_TESTS_ENGINE_TEXT_SYNTHETIC_TOKENIZER_H_
 #define LOWMEM_TESTS_ENGINE_TEXT_SYNTHETIC_TOKENIZER_H_
@@ -32,7 +32,8 @@ class StringStream : public ByteStream {
   absl::string_view rest_;
 };
 
-// Members of tokenizer.json as JSON text; pieces and merges in the byte alphabet
+// Members of tokenizer.json as JSON text; pieces and merges in the byte
+// alphabet
 // ("Ġ" is a space).
 struct SyntheticTokenizer {
   std::vector<std::string> pieces;
@@ -52,12 +53,13 @@ struct SyntheticTokenizer {
   absl::StatusOr<std::unique_ptr<Tokenizer>> Build() const;
 };
 
-// One entry of "added_tokens"; `flags` are more members with a comma in front, such as
-// R"(,"lstrip":true)".
+// One entry of "added_tokens"; `flags` are more members with a comma in front,
+// such as R"(,"lstrip":true)".
 std::string AddedTokenJson(int id, absl::string_view content,
                            absl::string_view flags = "");
 
-// Ids without what goes around a text. Records a failure and gives nothing on error.
+// Ids without what goes around a text. Records a failure and gives nothing on
+// error.
 std::vector<int32_t> Ids(const Tokenizer& tokenizer, absl::string_view text,
                          bool parse_special = true);
 

@@ -14,11 +14,11 @@
 namespace lowmem {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using testing::AddedTokenJson;
+using ::testing::ElementsAre;
 using testing::Fails;
 using testing::Ids;
+using ::testing::IsEmpty;
 using testing::IsOk;
 using testing::SyntheticTokenizer;
 
@@ -34,7 +34,8 @@ class TokenizerFolderTest : public ::testing::Test {
                 AddedTokenJson(258, "<end>", R"(,"special":true)"), "]")}
             .Json());
   }
-  absl::StatusOr<std::unique_ptr<Tokenizer>> LoadWith(const std::string& config) {
+  absl::StatusOr<std::unique_ptr<Tokenizer>> LoadWith(
+      const std::string& config) {
     folder_.Write("tokenizer_config.json", config);
     return LoadTokenizerFromFolder(folder_.path());
   }
@@ -43,7 +44,8 @@ class TokenizerFolderTest : public ::testing::Test {
 };
 
 TEST_F(TokenizerFolderTest, ConfigMayBeAbsent) {
-  ASSERT_OK_AND_ASSIGN(const auto tokenizer, LoadTokenizerFromFolder(folder_.path()));
+  ASSERT_OK_AND_ASSIGN(const auto tokenizer,
+                       LoadTokenizerFromFolder(folder_.path()));
   EXPECT_EQ(tokenizer->bos_id(), std::nullopt);
   EXPECT_THAT(tokenizer->eos_ids(), IsEmpty());
   ASSERT_OK_AND_ASSIGN(const auto with_slash,
@@ -52,7 +54,8 @@ TEST_F(TokenizerFolderTest, ConfigMayBeAbsent) {
 }
 
 TEST_F(TokenizerFolderTest, EndTokenByTextOrObject) {
-  for (const char* eos : {R"("<end>")", R"({"__type":"AddedToken","content":"<end>"})"}) {
+  for (const char* eos :
+       {R"("<end>")", R"({"__type":"AddedToken","content":"<end>"})"}) {
     ASSERT_OK_AND_ASSIGN(
         const auto tokenizer,
         LoadWith(absl::StrCat(R"({"bos_token":"<s>","eos_token":)", eos, "}")));
@@ -64,7 +67,8 @@ TEST_F(TokenizerFolderTest, EndTokenByTextOrObject) {
 TEST_F(TokenizerFolderTest, EndTokenMayBeAPieceOrUnknownOrNull) {
   ASSERT_OK_AND_ASSIGN(const auto piece, LoadWith(R"({"eos_token":"</s>"})"));
   EXPECT_THAT(piece->eos_ids(), ElementsAre(256));
-  ASSERT_OK_AND_ASSIGN(const auto unknown, LoadWith(R"({"eos_token":"<gone>"})"));
+  ASSERT_OK_AND_ASSIGN(const auto unknown,
+                       LoadWith(R"({"eos_token":"<gone>"})"));
   EXPECT_THAT(unknown->eos_ids(), IsEmpty());
   ASSERT_OK_AND_ASSIGN(const auto null,
                        LoadWith(R"({"eos_token":null,"bos_token":null})"));
@@ -83,9 +87,8 @@ TEST_F(TokenizerFolderTest, AddBosTokenChangesNothing) {
 }
 
 TEST_F(TokenizerFolderTest, ConfigAddsTokensThatTheTokenizerLacks) {
-  ASSERT_OK_AND_ASSIGN(
-      const auto tokenizer,
-      LoadWith(R"({"added_tokens_decoder":{
+  ASSERT_OK_AND_ASSIGN(const auto tokenizer,
+                       LoadWith(R"({"added_tokens_decoder":{
           "260":{"content":"<b>","special":false,"normalized":false},
           "259":{"content":"<a>","special":true},
           "258":{"content":"<end>","special":false}}})"));
@@ -119,7 +122,8 @@ TEST_F(TokenizerFolderTest, DamagedConfigIsRefused) {
        "duplicate key \"259\""},
   };
   for (const auto& row : rows) {
-    EXPECT_THAT(LoadWith(row.config), Fails(absl::StatusCode::kDataLoss, row.part))
+    EXPECT_THAT(LoadWith(row.config),
+                Fails(absl::StatusCode::kDataLoss, row.part))
         << row.config;
     EXPECT_THAT(LoadWith(row.config),
                 Fails(absl::StatusCode::kDataLoss, "tokenizer_config.json: "));
@@ -129,8 +133,9 @@ TEST_F(TokenizerFolderTest, DamagedConfigIsRefused) {
 TEST_F(TokenizerFolderTest, MessagesNameTheFileOnce) {
   folder_.Write("tokenizer.json", R"({"model":{"vocab":{"a":-1}}})");
   const auto result = LoadTokenizerFromFolder(folder_.path());
-  EXPECT_THAT(result, Fails(absl::StatusCode::kDataLoss,
-                            absl::StrCat(folder_.path(), "/tokenizer.json: model")));
+  EXPECT_THAT(result,
+              Fails(absl::StatusCode::kDataLoss,
+                    absl::StrCat(folder_.path(), "/tokenizer.json: model")));
   const absl::string_view message = result.status().message();
   EXPECT_EQ(message.find("tokenizer.json"), message.rfind("tokenizer.json"));
 }
@@ -142,7 +147,8 @@ TEST_F(TokenizerFolderTest, AbsentTokenizerIsNotFound) {
 }
 
 TEST_F(TokenizerFolderTest, TextThatIsNoTextIsTheCallersFault) {
-  ASSERT_OK_AND_ASSIGN(const auto tokenizer, LoadTokenizerFromFolder(folder_.path()));
+  ASSERT_OK_AND_ASSIGN(const auto tokenizer,
+                       LoadTokenizerFromFolder(folder_.path()));
   EXPECT_THAT(tokenizer->Encode("ab\xFF", {}),
               Fails(absl::StatusCode::kInvalidArgument, "UTF-8 at byte 2"));
   EXPECT_THAT(tokenizer->Encode(std::string(limits::kPromptBytes + 1, 'a'), {}),

@@ -27,16 +27,17 @@ namespace lowmem {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using testing::FaultyFile;
 using testing::Fails;
+using testing::FaultyFile;
 using testing::GgufBuilder;
 using testing::Ids;
+using ::testing::IsEmpty;
 using testing::IsOk;
 using testing::Raw;
 using testing::RawString;
 
-// A vocabulary as a GGUF file states it: the 256 bytes by their ids, then `tokens`.
+// A vocabulary as a GGUF file states it: the 256 bytes by their ids, then
+// `tokens`.
 struct GgufSpec {
   std::string model = "gpt2";
   std::string pre = "gpt-2";
@@ -65,17 +66,20 @@ struct GgufSpec {
     GgufBuilder builder;
     if (!model.empty()) builder.Text("tokenizer.ggml.model", model);
     if (!pre.empty()) builder.Text("tokenizer.ggml.pre", pre);
-    builder.Array("tokenizer.ggml.tokens", GgufBuilder::kString, num_tokens, texts);
-    builder.Array("tokenizer.ggml.token_type", GgufBuilder::kI32, num_tokens, types);
-    builder.Array("tokenizer.ggml.merges", GgufBuilder::kString, merges.size(), lines);
+    builder.Array("tokenizer.ggml.tokens", GgufBuilder::kString, num_tokens,
+                  texts);
+    builder.Array("tokenizer.ggml.token_type", GgufBuilder::kI32, num_tokens,
+                  types);
+    builder.Array("tokenizer.ggml.merges", GgufBuilder::kString, merges.size(),
+                  lines);
     more(builder);
     return builder.Build();
   }
 };
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const std::string& bytes,
-                                                int failing_read = FaultyFile::kNever,
-                                                int* num_reads = nullptr) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> Load(
+    const std::string& bytes, int failing_read = FaultyFile::kNever,
+    int* num_reads = nullptr) {
   const FaultyFile file(bytes, failing_read);
   auto head = ReadGgufHead(file);
   if (!head.ok()) return head.status();
@@ -85,15 +89,14 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const std::string& bytes,
 }
 
 TEST(TokenizerGgufTest, TokenTypesDecide) {
-  ASSERT_OK_AND_ASSIGN(
-      const auto tokenizer,
-      Load(GgufSpec{.tokens = {{"ab", 1},
-                               {"<|im_end|>", 3},
-                               {"<think>", 4},
-                               {"[PAD259]", 5},
-                               {"<unk>", 2}},
-                    .merges = {"a b"}}
-               .Build()));
+  ASSERT_OK_AND_ASSIGN(const auto tokenizer,
+                       Load(GgufSpec{.tokens = {{"ab", 1},
+                                                {"<|im_end|>", 3},
+                                                {"<think>", 4},
+                                                {"[PAD259]", 5},
+                                                {"<unk>", 2}},
+                                     .merges = {"a b"}}
+                                .Build()));
   EXPECT_THAT(Ids(*tokenizer, "ab<|im_end|><think><unk>"),
               ElementsAre(256, 257, 258, 260));
   EXPECT_TRUE(tokenizer->IsSpecial(257));
@@ -106,18 +109,17 @@ TEST(TokenizerGgufTest, TokenTypesDecide) {
 }
 
 TEST(TokenizerGgufTest, EndTokensAreTheKeysAndKnownControlTokens) {
-  ASSERT_OK_AND_ASSIGN(
-      const auto tokenizer,
-      Load(GgufSpec{.tokens = {{"<|endoftext|>", 3},
-                               {"<|eot_id|>", 4},
-                               {"<|im_end|>", 3},
-                               {"<fin>", 3},
-                               {"</s>", 1}},
-                    .more = [](GgufBuilder& builder) {
-                      builder.Uint32("tokenizer.ggml.eos_token_id", 259);
-                      builder.Uint32("tokenizer.ggml.eot_token_id", 258);
-                    }}
-               .Build()));
+  ASSERT_OK_AND_ASSIGN(const auto tokenizer,
+                       Load(GgufSpec{
+                           .tokens = {{"<|endoftext|>", 3},
+                                      {"<|eot_id|>", 4},
+                                      {"<|im_end|>", 3},
+                                      {"<fin>", 3},
+                                      {"</s>", 1}},
+                           .more = [](GgufBuilder& builder) {
+                             builder.Uint32("tokenizer.ggml.eos_token_id", 259);
+                             builder.Uint32("tokenizer.ggml.eot_token_id", 258);
+                           }}.Build()));
   EXPECT_THAT(tokenizer->eos_ids(), ElementsAre(259, 258, 256));
 }
 
@@ -125,7 +127,8 @@ TEST(TokenizerGgufTest, EndTokensAreTheKeysAndKnownControlTokens) {
 TEST(TokenizerGgufTest, EndOfHarmonyMessageDoesNotEndATurn) {
   ASSERT_OK_AND_ASSIGN(
       const auto tokenizer,
-      Load(GgufSpec{.tokens = {{"<|end|>", 3}, {"<|return|>", 3}, {"<|call|>", 3}}}
+      Load(GgufSpec{
+          .tokens = {{"<|end|>", 3}, {"<|return|>", 3}, {"<|call|>", 3}}}
                .Build()));
   EXPECT_THAT(tokenizer->eos_ids(), ElementsAre(257, 258));
   ASSERT_OK_AND_ASSIGN(const auto other,
@@ -135,23 +138,21 @@ TEST(TokenizerGgufTest, EndOfHarmonyMessageDoesNotEndATurn) {
 
 TEST(TokenizerGgufTest, BosAndEosGoAroundWhereTheKeysSaySo) {
   const auto load = [](const std::string& pre, int add_bos, int add_eos) {
-    return Load(GgufSpec{.pre = pre,
-                         .tokens = {{"<s>", 3}, {"<e>", 3}},
-                         .more = [&](GgufBuilder& builder) {
-                           builder.Uint32("tokenizer.ggml.bos_token_id", 256);
-                           builder.Uint32("tokenizer.ggml.eos_token_id", 257);
-                           if (add_bos >= 0) {
-                             builder.Key("tokenizer.ggml.add_bos_token",
-                                         GgufBuilder::kBool,
-                                         std::string(1, static_cast<char>(add_bos)));
-                           }
-                           if (add_eos >= 0) {
-                             builder.Key("tokenizer.ggml.add_eos_token",
-                                         GgufBuilder::kBool,
-                                         std::string(1, static_cast<char>(add_eos)));
-                           }
-                         }}
-                    .Build());
+    return Load(GgufSpec{
+        .pre = pre,
+        .tokens = {{"<s>", 3}, {"<e>", 3}},
+        .more = [&](GgufBuilder& builder) {
+          builder.Uint32("tokenizer.ggml.bos_token_id", 256);
+          builder.Uint32("tokenizer.ggml.eos_token_id", 257);
+          if (add_bos >= 0) {
+            builder.Key("tokenizer.ggml.add_bos_token", GgufBuilder::kBool,
+                        std::string(1, static_cast<char>(add_bos)));
+          }
+          if (add_eos >= 0) {
+            builder.Key("tokenizer.ggml.add_eos_token", GgufBuilder::kBool,
+                        std::string(1, static_cast<char>(add_eos)));
+          }
+        }}.Build());
   };
   const struct {
     const char* pre;
@@ -159,9 +160,9 @@ TEST(TokenizerGgufTest, BosAndEosGoAroundWhereTheKeysSaySo) {
     int add_eos;
     std::vector<int32_t> ids;
   } rows[] = {
-      {"gpt-2", -1, -1, {'a'}},         {"gpt-2", 0, 0, {'a'}},
-      {"gpt-2", 1, 0, {256, 'a'}},      {"gpt-2", 1, 1, {256, 'a', 257}},
-      {"gpt-2", -1, 1, {'a', 257}},     {"llama-bpe", -1, -1, {256, 'a'}},
+      {"gpt-2", -1, -1, {'a'}},     {"gpt-2", 0, 0, {'a'}},
+      {"gpt-2", 1, 0, {256, 'a'}},  {"gpt-2", 1, 1, {256, 'a', 257}},
+      {"gpt-2", -1, 1, {'a', 257}}, {"llama-bpe", -1, -1, {256, 'a'}},
       {"llama-bpe", 0, -1, {'a'}},
   };
   for (const auto& row : rows) {
@@ -174,20 +175,40 @@ TEST(TokenizerGgufTest, BosAndEosGoAroundWhereTheKeysSaySo) {
 }
 
 TEST(TokenizerGgufTest, EachKnownPreTokenizerBuilds) {
-  for (const char* pre :
-       {"gpt-2", "phi-2", "mpt", "olmo", "smollm", "starcoder", "refact", "command-r",
-        "qwen2", "deepseek-r1-qwen", "qwen35", "llama-bpe", "llama3", "llama-v3",
-        "gpt-4o", "llama4", "tekken", "deepseek-v3", "deepseek-coder", "default"}) {
-    ASSERT_OK_AND_ASSIGN(const auto tokenizer, Load(GgufSpec{.pre = pre}.Build()));
-    EXPECT_EQ(Ids(*tokenizer, "Ab 12 \u4e2d!\n"), testing::Bytes("Ab 12 \u4e2d!\n"))
+  for (const char* pre : {"gpt-2",
+                          "phi-2",
+                          "mpt",
+                          "olmo",
+                          "smollm",
+                          "starcoder",
+                          "refact",
+                          "command-r",
+                          "qwen2",
+                          "deepseek-r1-qwen",
+                          "qwen35",
+                          "llama-bpe",
+                          "llama3",
+                          "llama-v3",
+                          "gpt-4o",
+                          "llama4",
+                          "tekken",
+                          "deepseek-v3",
+                          "deepseek-coder",
+                          "default"}) {
+    ASSERT_OK_AND_ASSIGN(const auto tokenizer,
+                         Load(GgufSpec{.pre = pre}.Build()));
+    EXPECT_EQ(Ids(*tokenizer, "Ab 12 \u4e2d!\n"),
+              testing::Bytes("Ab 12 \u4e2d!\n"))
         << pre;
   }
 }
 
 TEST(TokenizerGgufTest, NormalizationThatTheFileDoesNotMention) {
-  ASSERT_OK_AND_ASSIGN(const auto qwen2, Load(GgufSpec{.pre = "qwen2"}.Build()));
+  ASSERT_OK_AND_ASSIGN(const auto qwen2,
+                       Load(GgufSpec{.pre = "qwen2"}.Build()));
   EXPECT_EQ(Ids(*qwen2, "e\u0301"), testing::Bytes("\u00e9"));
-  ASSERT_OK_AND_ASSIGN(const auto smollm, Load(GgufSpec{.pre = "smollm"}.Build()));
+  ASSERT_OK_AND_ASSIGN(const auto smollm,
+                       Load(GgufSpec{.pre = "smollm"}.Build()));
   EXPECT_EQ(Ids(*smollm, "e\u0301"), testing::Bytes("e\u0301"));
 }
 
@@ -198,24 +219,29 @@ TEST(TokenizerGgufTest, UnsupportedIsNamed) {
   EXPECT_THAT(Load(GgufSpec{.pre = "no-such-pre"}.Build()),
               Fails(absl::StatusCode::kUnimplemented, "\"no-such-pre\""));
   EXPECT_THAT(Load(GgufSpec{.pre = ""}.Build()),
-              Fails(absl::StatusCode::kUnimplemented, "tokenizer.ggml.pre: is missing"));
+              Fails(absl::StatusCode::kUnimplemented,
+                    "tokenizer.ggml.pre: is missing"));
 }
 
 TEST(TokenizerGgufTest, DamageIsRefused) {
   const auto with = [](std::function<void(GgufBuilder&)> more) {
-    return GgufSpec{.tokens = {{"<s>", 3}, {"[PAD]", 5}}, .more = std::move(more)}
+    return GgufSpec{.tokens = {{"<s>", 3}, {"[PAD]", 5}},
+                    .more = std::move(more)}
         .Build();
   };
   const auto bare = [](uint64_t num_tokens, uint64_t num_types) {
     std::string texts;
-    for (uint64_t i = 0; i < num_tokens; ++i) texts += RawString(absl::StrCat("t", i));
+    for (uint64_t i = 0; i < num_tokens; ++i)
+      texts += RawString(absl::StrCat("t", i));
     std::string types;
     for (uint64_t i = 0; i < num_types; ++i) types += Raw<int32_t>(1);
     GgufBuilder builder;
     builder.Text("tokenizer.ggml.model", "gpt2");
     builder.Text("tokenizer.ggml.pre", "gpt-2");
-    builder.Array("tokenizer.ggml.tokens", GgufBuilder::kString, num_tokens, texts);
-    builder.Array("tokenizer.ggml.token_type", GgufBuilder::kI32, num_types, types);
+    builder.Array("tokenizer.ggml.tokens", GgufBuilder::kString, num_tokens,
+                  texts);
+    builder.Array("tokenizer.ggml.token_type", GgufBuilder::kI32, num_types,
+                  types);
     builder.Array("tokenizer.ggml.merges", GgufBuilder::kString, 0, "");
     return builder.Build();
   };
@@ -224,7 +250,8 @@ TEST(TokenizerGgufTest, DamageIsRefused) {
     std::string bytes;
     const char* part;
   } rows[] = {
-      {"no model", GgufSpec{.model = ""}.Build(), "tokenizer.ggml.model: is missing"},
+      {"no model", GgufSpec{.model = ""}.Build(),
+       "tokenizer.ggml.model: is missing"},
       {"no tokens",
        GgufBuilder()
            .Text("tokenizer.ggml.model", "gpt2")
@@ -234,24 +261,27 @@ TEST(TokenizerGgufTest, DamageIsRefused) {
       {"fewer types", bare(3, 2), "token_type"},
       {"more types", bare(2, 3), "token_type"},
       {"unknown type", GgufSpec{.tokens = {{"x", 7}}}.Build(), "is 7"},
-      {"eos out of range",
-       with([](GgufBuilder& b) { b.Uint32("tokenizer.ggml.eos_token_id", 258); }),
+      {"eos out of range", with([](GgufBuilder& b) {
+         b.Uint32("tokenizer.ggml.eos_token_id", 258);
+       }),
        "eos_token_id"},
-      {"bos is unused",
-       with([](GgufBuilder& b) { b.Uint32("tokenizer.ggml.bos_token_id", 257); }),
+      {"bos is unused", with([](GgufBuilder& b) {
+         b.Uint32("tokenizer.ggml.bos_token_id", 257);
+       }),
        "bos_token_id"},
       {"eos is a text",
        with([](GgufBuilder& b) { b.Text("tokenizer.ggml.eos_token_id", "1"); }),
        "eos_token_id"},
-      {"bos is to be added and not named",
-       with([](GgufBuilder& b) {
+      {"bos is to be added and not named", with([](GgufBuilder& b) {
          b.Key("tokenizer.ggml.add_bos_token", GgufBuilder::kBool, "\x01");
        }),
        "add_bos_token"},
-      {"duplicate piece", GgufSpec{.tokens = {{"a", 1}}}.Build(), "duplicate piece"},
+      {"duplicate piece", GgufSpec{.tokens = {{"a", 1}}}.Build(),
+       "duplicate piece"},
       {"merge of unknown pieces", GgufSpec{.merges = {"a b"}}.Build(),
        "\"ab\" is not in the vocabulary"},
-      {"merge of one piece", GgufSpec{.merges = {"ab"}}.Build(), "expected two pieces"},
+      {"merge of one piece", GgufSpec{.merges = {"ab"}}.Build(),
+       "expected two pieces"},
       {"token is no UTF-8", GgufSpec{.tokens = {{"\xFF", 1}}}.Build(), "UTF-8"},
   };
   for (const auto& row : rows) {
@@ -301,35 +331,34 @@ class TokenizerJsonWriterTest : public ::testing::Test {
 };
 
 TEST_F(TokenizerJsonWriterTest, WrittenFilesGiveTheSameIds) {
-  const FaultyFile file(
-      GgufSpec{.pre = "qwen2",
-               .tokens = {{"ab", 1},
-                          {"<|im_end|>", 3},
-                          {"<think>", 4},
-                          {"[PAD259]", 5},
-                          {"\"\\\n", 4}},
-               .merges = {"a b"},
-               .more =
-                   [](GgufBuilder& builder) {
-                     builder.Text("general.architecture", "qwen2");
-                     builder.Uint32("qwen2.context_length", 4096);
-                     builder.Uint32("tokenizer.ggml.bos_token_id", 257);
-                     builder.Uint32("tokenizer.ggml.eos_token_id", 257);
-                     builder.Key("tokenizer.ggml.add_bos_token", GgufBuilder::kBool,
-                                 "\x01");
-                     builder.Text("tokenizer.chat_template", "{{ \"a\nb\" }}");
-                   }}
-          .Build());
+  const FaultyFile file(GgufSpec{
+      .pre = "qwen2",
+      .tokens = {{"ab", 1},
+                 {"<|im_end|>", 3},
+                 {"<think>", 4},
+                 {"[PAD259]", 5},
+                 {"\"\\\n", 4}},
+      .merges = {"a b"},
+      .more = [](GgufBuilder& builder) {
+        builder.Text("general.architecture", "qwen2");
+        builder.Uint32("qwen2.context_length", 4096);
+        builder.Uint32("tokenizer.ggml.bos_token_id", 257);
+        builder.Uint32("tokenizer.ggml.eos_token_id", 257);
+        builder.Key("tokenizer.ggml.add_bos_token", GgufBuilder::kBool, "\x01");
+        builder.Text("tokenizer.chat_template", "{{ \"a\nb\" }}");
+      }}.Build());
   ASSERT_OK_AND_ASSIGN(const GgufHead head, ReadGgufHead(file));
   WriteFrom(head.metadata);
   ASSERT_OK_AND_ASSIGN(const auto from_gguf,
                        LoadTokenizerFromGguf(head.metadata, "memory"));
-  ASSERT_OK_AND_ASSIGN(const auto from_json, LoadTokenizerFromFolder(folder_.path()));
+  ASSERT_OK_AND_ASSIGN(const auto from_json,
+                       LoadTokenizerFromFolder(folder_.path()));
   const std::string text = "ab e\u0301 12<|im_end|><think>\"\\\n[PAD259]";
   for (const bool parse_special : {true, false}) {
     const Tokenizer::EncodeOptions options{.parse_special = parse_special};
     ASSERT_OK_AND_ASSIGN(const auto ids, from_gguf->Encode(text, options));
-    ASSERT_OK_AND_ASSIGN(const auto written_ids, from_json->Encode(text, options));
+    ASSERT_OK_AND_ASSIGN(const auto written_ids,
+                         from_json->Encode(text, options));
     EXPECT_EQ(ids, written_ids);
     EXPECT_EQ(ids[0], 257);
   }
@@ -337,14 +366,18 @@ TEST_F(TokenizerJsonWriterTest, WrittenFilesGiveTheSameIds) {
   EXPECT_EQ(from_json->eos_ids(), from_gguf->eos_ids());
   EXPECT_EQ(from_json->bos_id(), from_gguf->bos_id());
 
-  EXPECT_EQ(config_.Find("tokenizer_class")->string(), "PreTrainedTokenizerFast");
+  EXPECT_EQ(config_.Find("tokenizer_class")->string(),
+            "PreTrainedTokenizerFast");
   EXPECT_EQ(config_.Find("chat_template")->string(), "{{ \"a\nb\" }}");
   EXPECT_EQ(config_.Find("model_max_length")->AsUint64(), 4096u);
   EXPECT_EQ(config_.Find("eos_token")->string(), "<|im_end|>");
   EXPECT_EQ(config_.Find("clean_up_tokenization_spaces")->AsBool(), false);
   EXPECT_EQ(config_.Find("unk_token"), nullptr);
   EXPECT_EQ(config_.Find("add_bos_token"), nullptr);
-  EXPECT_EQ(config_.Find("added_tokens_decoder")->Find("258")->Find("special")->AsBool(),
+  EXPECT_EQ(config_.Find("added_tokens_decoder")
+                ->Find("258")
+                ->Find("special")
+                ->AsBool(),
             false);
 }
 
@@ -352,16 +385,18 @@ TEST_F(TokenizerJsonWriterTest, TinyModelsComeOutAsTheirOwnFiles) {
   for (const char* name : {"llama-f16", "llama3-bf16", "qwen2-f32"}) {
     ASSERT_OK_AND_ASSIGN(
         const auto checkpoint,
-        Checkpoint::Open(absl::StrCat(LOWMEM_TESTDATA_DIR "/tiny-gguf/", name,
-                                      ".gguf")));
+        Checkpoint::Open(
+            absl::StrCat(LOWMEM_TESTDATA_DIR "/tiny-gguf/", name, ".gguf")));
     WriteFrom(*checkpoint->gguf_metadata());
-    const auto tiny = ReadWholeFile(LOWMEM_TESTDATA_DIR "/tiny/llama/tokenizer.json",
-                                    1u << 20);
+    const auto tiny = ReadWholeFile(
+        LOWMEM_TESTDATA_DIR "/tiny/llama/tokenizer.json", 1u << 20);
     ASSERT_THAT(tiny, IsOk());
     ASSERT_OK_AND_ASSIGN(const JsonValue expected, JsonValue::Parse(*tiny));
-    // The tiny models keep added tokens out of the vocabulary; the file has one list.
+    // The tiny models keep added tokens out of the vocabulary; the file has one
+    // list.
     const JsonValue& vocab = *json_.Find("model")->Find("vocab");
-    for (const auto& [piece, id] : expected.Find("model")->Find("vocab")->members()) {
+    for (const auto& [piece, id] :
+         expected.Find("model")->Find("vocab")->members()) {
       ASSERT_NE(vocab.Find(piece), nullptr) << piece;
       EXPECT_EQ(vocab.Find(piece)->AsUint64(), id.AsUint64());
     }
@@ -369,9 +404,11 @@ TEST_F(TokenizerJsonWriterTest, TinyModelsComeOutAsTheirOwnFiles) {
               expected.Find("added_tokens")->items().size());
     EXPECT_EQ(json_.Find("model")->Find("merges")->items().size(),
               expected.Find("model")->Find("merges")->items().size());
-    ASSERT_OK_AND_ASSIGN(const auto written, LoadTokenizerFromFolder(folder_.path()));
+    ASSERT_OK_AND_ASSIGN(const auto written,
+                         LoadTokenizerFromFolder(folder_.path()));
     ASSERT_OK_AND_ASSIGN(const auto direct, LoadTokenizer(*checkpoint));
-    for (const char* text : {"Hello  world 12", "<|im_start|>user\nHi<|im_end|>\n"}) {
+    for (const char* text :
+         {"Hello  world 12", "<|im_start|>user\nHi<|im_end|>\n"}) {
       EXPECT_EQ(Ids(*written, text), Ids(*direct, text)) << name;
     }
   }
@@ -391,7 +428,8 @@ TEST_F(TokenizerJsonWriterTest, SinkThatFailsEndsTheWriting) {
 
 TEST_F(TokenizerJsonWriterTest, LargeVocabulariesAreHandedOnInPieces) {
   std::vector<std::pair<std::string, int32_t>> tokens;
-  for (int i = 0; i < 20'000; ++i) tokens.emplace_back(absl::StrCat("piece", i), 1);
+  for (int i = 0; i < 20'000; ++i)
+    tokens.emplace_back(absl::StrCat("piece", i), 1);
   const FaultyFile file(GgufSpec{.tokens = std::move(tokens)}.Build());
   ASSERT_OK_AND_ASSIGN(const GgufHead head, ReadGgufHead(file));
   size_t longest = 0;

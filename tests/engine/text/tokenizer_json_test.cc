@@ -14,9 +14,9 @@
 namespace lowmem {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::AddedTokenJson;
 using testing::Bytes;
+using ::testing::ElementsAre;
 using testing::Fails;
 using testing::Ids;
 using testing::IsOk;
@@ -31,16 +31,17 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> BuildFrom(const std::string& json) {
 }
 
 TEST(TokenizerJsonTest, OrderOfMembersIsFree) {
-  // The model before and behind the rest, merges before and behind the vocabulary.
+  // The model before and behind the rest, merges before and behind the
+  // vocabulary.
   const char* steps =
       R"("decoder":{"type":"ByteLevel"},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"use_regex":false},"added_tokens":[{"id":3,"content":"<x>","special":true}])";
   const char* vocab = R"("vocab":{"ab":2,"a":0,"b":1})";
   const char* merges = R"("merges":["a b"])";
   for (const std::string& json :
-       {absl::StrCat("{", steps, R"(,"model":{"type":"BPE",)", vocab, ",", merges,
-                     "}}"),
-        absl::StrCat(R"({"model":{)", merges, ",", vocab, R"(,"type":"BPE"},)", steps,
-                     "}"),
+       {absl::StrCat("{", steps, R"(,"model":{"type":"BPE",)", vocab, ",",
+                     merges, "}}"),
+        absl::StrCat(R"({"model":{)", merges, ",", vocab, R"(,"type":"BPE"},)",
+                     steps, "}"),
         // Without a type.
         absl::StrCat(R"({"model":{)", vocab, ",", merges, "},", steps, "}")}) {
     ASSERT_OK_AND_ASSIGN(const auto tokenizer, BuildFrom(json));
@@ -56,7 +57,8 @@ TEST(TokenizerJsonTest, OrderOfMembersIsFree) {
 
 TEST(TokenizerJsonTest, MergesAsPairs) {
   const std::string json = absl::StrReplaceAll(
-      SyntheticTokenizer{.pieces = {"ab", "abc"}, .merges = {"a b", "ab c"}}.Json(),
+      SyntheticTokenizer{.pieces = {"ab", "abc"}, .merges = {"a b", "ab c"}}
+          .Json(),
       {{R"("a b")", R"(["a","b"])"}, {R"("ab c")", R"(["ab","c"])"}});
   ASSERT_OK_AND_ASSIGN(const auto tokenizer, BuildFrom(json));
   EXPECT_THAT(Ids(*tokenizer, "abc"), ElementsAre(257));
@@ -72,7 +74,8 @@ TEST(TokenizerJsonTest, VersionLineAmongMergesIsPassedOver) {
 
 TEST(TokenizerJsonTest, UnknownMembersArePassedOver) {
   std::string json = SyntheticTokenizer{}.Json();
-  json.insert(1, R"("truncation":{"max_length":5,"a":[[{}]]},"padding":[1,"x",null],)");
+  json.insert(
+      1, R"("truncation":{"max_length":5,"a":[[{}]]},"padding":[1,"x",null],)");
   ASSERT_OK_AND_ASSIGN(const auto tokenizer, BuildFrom(json));
   EXPECT_EQ(Ids(*tokenizer, "abcdefgh"), Bytes("abcdefgh"));
 }
@@ -81,10 +84,10 @@ TEST(TokenizerJsonTest, AddedTokenMayBeAPiece) {
   ASSERT_OK_AND_ASSIGN(
       const auto tokenizer,
       (SyntheticTokenizer{
-           .pieces = {"<x>"},
-           .added_tokens = absl::StrCat("[", AddedTokenJson(256, "<x>"), ",",
-                                        AddedTokenJson(257, "<y>"), ",",
-                                        AddedTokenJson(999, ""), "]")}
+          .pieces = {"<x>"},
+          .added_tokens = absl::StrCat("[", AddedTokenJson(256, "<x>"), ",",
+                                       AddedTokenJson(257, "<y>"), ",",
+                                       AddedTokenJson(999, ""), "]")}
            .Build()));
   EXPECT_THAT(Ids(*tokenizer, "<x><y>"), ElementsAre(256, 257));
   EXPECT_EQ(tokenizer->vocab_size(), 258u);
@@ -94,8 +97,8 @@ TEST(TokenizerJsonTest, PostProcessorGoesAroundEveryText) {
   ASSERT_OK_AND_ASSIGN(
       const auto tokenizer,
       (SyntheticTokenizer{
-           .post_processor =
-               R"({"type":"BertProcessing","cls":["<",60],"sep":[">",62]})"}
+          .post_processor =
+              R"({"type":"BertProcessing","cls":["<",60],"sep":[">",62]})"}
            .Build()));
   ASSERT_OK_AND_ASSIGN(const auto ids, tokenizer->Encode("a", {}));
   EXPECT_THAT(ids, ElementsAre(60, 'a', 62));
@@ -111,7 +114,8 @@ TEST(TokenizerJsonTest, UnsupportedIsNamed) {
   } rows[] = {
       {"byte_fallback", {.model_settings = R"(,"byte_fallback":true)"}},
       {"dropout", {.model_settings = R"(,"dropout":0.1)"}},
-      {"end_of_word_suffix", {.model_settings = R"(,"end_of_word_suffix":"</w>")"}},
+      {"end_of_word_suffix",
+       {.model_settings = R"(,"end_of_word_suffix":"</w>")"}},
       {"continuing_subword_prefix",
        {.model_settings = R"(,"continuing_subword_prefix":"##")"}},
       {"normalizer: \"Nmt\"", {.normalizer = R"({"type":"Nmt"})"}},
@@ -134,10 +138,10 @@ TEST(TokenizerJsonTest, UnsupportedIsNamed) {
 TEST(TokenizerJsonTest, SettingsThatChangeNothingAreAccepted) {
   EXPECT_THAT(
       (SyntheticTokenizer{
-           .decoder =
-               R"({"type":"Sequence","decoders":[{"type":"ByteLevel"},{"type":"Fuse"}]})",
-           .model_settings =
-               R"(,"dropout":null,"continuing_subword_prefix":"","end_of_word_suffix":null,"byte_fallback":false,"unk_token":"absent")"}
+          .decoder =
+              R"({"type":"Sequence","decoders":[{"type":"ByteLevel"},{"type":"Fuse"}]})",
+          .model_settings =
+              R"(,"dropout":null,"continuing_subword_prefix":"","end_of_word_suffix":null,"byte_fallback":false,"unk_token":"absent")"}
            .Build()),
       IsOk());
 }
@@ -165,7 +169,8 @@ std::vector<Damage> Damages() {
       {"ModelIsAList", R"({"model":[]})", "model: is of another kind"},
       {"ModelIsText", R"({"model":"BPE"})", "model: is of another kind"},
       {"Truncated", R"({"model":{"vocab":{"a":0)", "malformed"},
-      {"TextBehind", absl::StrCat(SyntheticTokenizer{}.Json(), "x"), "malformed"},
+      {"TextBehind", absl::StrCat(SyntheticTokenizer{}.Json(), "x"),
+       "malformed"},
       {"NoVocabulary", model(R"("merges":[])"), "model.vocab: is missing"},
       {"VocabularyIsAList", model(R"("vocab":[["a",0]],"merges":[])"),
        "model.vocab: is of another kind"},
@@ -174,10 +179,13 @@ std::vector<Damage> Damages() {
       {"FractionalId", model(R"("vocab":{"a":1.0})"), "id is 1.0"},
       {"ExponentId", model(R"("vocab":{"a":1e3})"), "id is 1e3"},
       {"HugeId", model(R"("vocab":{"a":18446744073709551616})"), "id is 1844"},
-      {"IdBeyondLimit", model(R"("vocab":{"a":4294967295})"), "id out of range"},
+      {"IdBeyondLimit", model(R"("vocab":{"a":4294967295})"),
+       "id out of range"},
       {"LoneLargeId", model(R"("vocab":{"a":16000000})"), "without large gaps"},
-      {"TextId", model(R"("vocab":{"a":"0"})"), "model.vocab: is of another kind"},
-      {"NullId", model(R"("vocab":{"a":null})"), "model.vocab: is of another kind"},
+      {"TextId", model(R"("vocab":{"a":"0"})"),
+       "model.vocab: is of another kind"},
+      {"NullId", model(R"("vocab":{"a":null})"),
+       "model.vocab: is of another kind"},
       {"NestedVocabulary", model(R"("vocab":{"a":{"b":0}})"), "model.vocab"},
       {"DuplicatePiece", model(R"("vocab":{"a":0,"a":1})"), "duplicate piece"},
       {"DuplicateId", model(R"("vocab":{"a":0,"b":0})"), "id 0 stands for two"},
@@ -189,8 +197,10 @@ std::vector<Damage> Damages() {
        "duplicate key \"model\""},
       {"MergesAreAnObject", model(R"("vocab":{"a":0},"merges":{})"),
        "model.merges: is of another kind"},
-      {"MergeIsANumber", model(R"("vocab":{"a":0},"merges":[1])"), "model.merges"},
-      {"MergeIsAnObject", model(R"("vocab":{"a":0},"merges":[{}])"), "model.merges"},
+      {"MergeIsANumber", model(R"("vocab":{"a":0},"merges":[1])"),
+       "model.merges"},
+      {"MergeIsAnObject", model(R"("vocab":{"a":0},"merges":[{}])"),
+       "model.merges"},
       {"MergeOfOne", with({.merges = {"a"}}), "expected two pieces"},
       {"MergeOfThree", with({.merges = {"a b c"}}), "expected two pieces"},
       {"MergeWithTwoSpaces", with({.merges = {"a  b"}}), "expected two pieces"},
@@ -216,21 +226,26 @@ std::vector<Damage> Damages() {
        model(R"("merges":["a b"],"vocab":{"a":0,"b":1})"),
        "model.merges: merge of \"a\" and \"b\""},
       {"AddedTokensAreAnObject", with({.added_tokens = "{}"}), "added_tokens"},
-      {"AddedTokenIsText", with({.added_tokens = R"(["<x>"])"}), "added_tokens"},
+      {"AddedTokenIsText", with({.added_tokens = R"(["<x>"])"}),
+       "added_tokens"},
       {"AddedTokenWithoutContent", with({.added_tokens = R"([{"id":256}])"}),
        "\"content\" is missing"},
       {"AddedTokenWithoutId", with({.added_tokens = R"([{"content":"<x>"}])"}),
        "id is missing"},
-      {"AddedTokenNegativeId", with({.added_tokens = R"([{"id":-1,"content":"<x>"}])"}),
+      {"AddedTokenNegativeId",
+       with({.added_tokens = R"([{"id":-1,"content":"<x>"}])"}),
        "out of range"},
       {"AddedTokenHugeId",
        with({.added_tokens = R"([{"id":4294967295,"content":"<x>"}])"}),
        "out of range"},
-      {"AddedTokenIdLeavesGap", with({.added_tokens = R"([{"id":300,"content":"<x>"}])"}),
+      {"AddedTokenIdLeavesGap",
+       with({.added_tokens = R"([{"id":300,"content":"<x>"}])"}),
        "expected 256, got 300"},
-      {"AddedTokenIdOfAnother", with({.added_tokens = R"([{"id":97,"content":"<x>"}])"}),
+      {"AddedTokenIdOfAnother",
+       with({.added_tokens = R"([{"id":97,"content":"<x>"}])"}),
        "expected 256, got 97"},
-      {"AddedPieceWithOtherId", with({.added_tokens = R"([{"id":256,"content":"a"}])"}),
+      {"AddedPieceWithOtherId",
+       with({.added_tokens = R"([{"id":256,"content":"a"}])"}),
        "expected 97, got 256"},
       {"AddedTokenFlagOfAnotherKind",
        with({.added_tokens = R"([{"id":256,"content":"<x>","lstrip":1}])"}),
@@ -240,9 +255,11 @@ std::vector<Damage> Damages() {
                  R"({"type":"BertProcessing","cls":["c",256],"sep":["s",1]})"}),
        "id 256 has no token"},
       {"UnknownTokenMissing",
-       with({.model_settings = R"(,"unk_token":"<unk>")", .missing_bytes = "\x04"}),
+       with({.model_settings = R"(,"unk_token":"<unk>")",
+             .missing_bytes = "\x04"}),
        "unk_token \"<unk>\" is not in the vocabulary"},
-      {"SettingOfAnotherKind", with({.model_settings = R"(,"ignore_merges":"yes")"}),
+      {"SettingOfAnotherKind",
+       with({.model_settings = R"(,"ignore_merges":"yes")"}),
        "\"ignore_merges\" is of another kind"},
       {"TypeOfAnotherKind", R"({"model":{"type":7,"vocab":{"a":0}}})",
        "\"type\" is of another kind"},
@@ -251,8 +268,8 @@ std::vector<Damage> Damages() {
        with({.normalizer = R"({"type":"NFC","type":"NFD"})"}),
        "duplicate key \"type\""},
       {"DeepNesting",
-       absl::StrCat(R"({"other":)", std::string(1000, '['), std::string(1000, ']'),
-                    "}"),
+       absl::StrCat(R"({"other":)", std::string(1000, '['),
+                    std::string(1000, ']'), "}"),
        "nest"},
       {"InvalidUtf8", "{\"model\":{\"vocab\":{\"\xC3\":0}}}", "malformed"},
       {"NulByte", std::string("{\"a\":0}\0", 8), "NUL"},
@@ -266,19 +283,20 @@ TEST_P(DamagedTokenizerJsonTest, IsRefused) {
               Fails(absl::StatusCode::kDataLoss, GetParam().part));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, DamagedTokenizerJsonTest, ::testing::ValuesIn(Damages()),
-    [](const auto& param) { return std::string(param.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, DamagedTokenizerJsonTest,
+                         ::testing::ValuesIn(Damages()), [](const auto& param) {
+                           return std::string(param.param.name);
+                         });
 
 // Whatever is cut off, the rest is an error and never a crash.
 TEST(TokenizerJsonTest, EveryPrefixIsRefused) {
   const std::string json =
-      SyntheticTokenizer{.pieces = {"ab"},
-                         .merges = {"a b"},
-                         .added_tokens = absl::StrCat(
-                             "[", AddedTokenJson(257, "<x>", R"(,"special":true)"),
-                             "]"),
-                         .normalizer = R"({"type":"NFC"})"}
+      SyntheticTokenizer{
+          .pieces = {"ab"},
+          .merges = {"a b"},
+          .added_tokens = absl::StrCat(
+              "[", AddedTokenJson(257, "<x>", R"(,"special":true)"), "]"),
+          .normalizer = R"({"type":"NFC"})"}
           .Json();
   ASSERT_THAT(BuildFrom(json), IsOk());
   for (size_t length = 0; length < json.size(); ++length) {

@@ -14,9 +14,9 @@
 namespace lowmem {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::AddedTokenJson;
 using testing::Bytes;
+using ::testing::ElementsAre;
 using testing::Fails;
 using testing::Ids;
 using testing::SyntheticTokenizer;
@@ -57,7 +57,8 @@ class TokenizerTest : public ::testing::Test {
 };
 
 TEST_F(TokenizerTest, DecodesBytesAcrossTokens) {
-  ASSERT_OK_AND_ASSIGN(const auto text, tokenizer_->Decode(Bytes("\u4e2d\u00e9"), false));
+  ASSERT_OK_AND_ASSIGN(const auto text,
+                       tokenizer_->Decode(Bytes("\u4e2d\u00e9"), false));
   EXPECT_EQ(text, "\u4e2d\u00e9");
   ASSERT_OK_AND_ASSIGN(
       const auto broken,
@@ -103,8 +104,8 @@ TEST_F(TokenizerTest, IdsOutsideTheVocabularyAreTheCallersFault) {
   for (const int32_t id : {-1, 259, INT32_MAX, INT32_MIN}) {
     EXPECT_THAT(tokenizer_->Decode({&id, 1}, false),
                 Fails(absl::StatusCode::kInvalidArgument, "expected 0 to 258"));
-    EXPECT_THAT(detokenizer.Add(id),
-                Fails(absl::StatusCode::kInvalidArgument, "not in the vocabulary"));
+    EXPECT_THAT(detokenizer.Add(id), Fails(absl::StatusCode::kInvalidArgument,
+                                           "not in the vocabulary"));
   }
 }
 
@@ -119,7 +120,8 @@ TEST_F(TokenizerTest, RepeatedPiecesGetTheSameIds) {
   std::string text;
   std::vector<int32_t> expected;
   for (int i = 0; i < 20'000; ++i) {
-    const std::string word = absl::StrCat(i % 7 == 0 ? " b" : " c", i % 5000, "!");
+    const std::string word =
+        absl::StrCat(i % 7 == 0 ? " b" : " c", i % 5000, "!");
     text += word + " a";
     const std::vector<int32_t> bytes = Bytes(word);
     expected.insert(expected.end(), bytes.begin(), bytes.end());

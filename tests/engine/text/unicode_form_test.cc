@@ -29,9 +29,11 @@ TEST(UnicodeFormTest, FourForms) {
       {"\u212b", "\u00c5", "A\u030a", "\u00c5", "A\u030a"},
       {"\ufb01", "\ufb01", "\ufb01", "fi", "fi"},
       {"\u00a0x", "\u00a0x", "\u00a0x", " x", " x"},
-      {"\ud55c", "\ud55c", "\u1112\u1161\u11ab", "\ud55c", "\u1112\u1161\u11ab"},
+      {"\ud55c", "\ud55c", "\u1112\u1161\u11ab", "\ud55c",
+       "\u1112\u1161\u11ab"},
       // The composed character is excluded from composition.
-      {"\u0958", "\u0915\u093c", "\u0915\u093c", "\u0915\u093c", "\u0915\u093c"},
+      {"\u0958", "\u0915\u093c", "\u0915\u093c", "\u0915\u093c",
+       "\u0915\u093c"},
       // Marks are put in canonical order before they compose.
       {"a\u0301\u0323", "\u1ea1\u0301", "a\u0323\u0301", "\u1ea1\u0301",
        "a\u0323\u0301"},
@@ -55,13 +57,14 @@ TEST(UnicodeFormTest, AppendsToWhatIsThere) {
   EXPECT_EQ(out, "e\u0301");  // not looked at again
 }
 
-// 200,000 marks in falling order of their classes: sorting by neighbours would take
-// 10^10 exchanges.
+// 200,000 marks in falling order of their classes: sorting by neighbours would
+// take 10^10 exchanges.
 TEST(UnicodeFormTest, ManyMarksAreSorted) {
   constexpr int kNumPairs = 100'000;
   std::string text = "x";
   std::string expected = "x";
-  for (int i = 0; i < kNumPairs; ++i) text += "\u0301\u0323";  // classes 230, 220
+  for (int i = 0; i < kNumPairs; ++i)
+    text += "\u0301\u0323";  // classes 230, 220
   for (int i = 0; i < kNumPairs; ++i) expected += "\u0323";
   for (int i = 0; i < kNumPairs; ++i) expected += "\u0301";
   EXPECT_EQ(InForm(text, UnicodeForm::kNfd), expected);
@@ -81,7 +84,8 @@ TEST(UnicodeFormTest, Categories) {
   for (const char32_t c : {U'-', U'$', U'`', U'\u2026', U'\u3002'}) {
     EXPECT_TRUE(IsPunctuation(c)) << static_cast<uint32_t>(c);
   }
-  for (const char32_t c : {U'a', U' ', U'\u20ac'}) EXPECT_FALSE(IsPunctuation(c));
+  for (const char32_t c : {U'a', U' ', U'\u20ac'})
+    EXPECT_FALSE(IsPunctuation(c));
 }
 
 }  // namespace

@@ -12,14 +12,15 @@ namespace {
 
 TEST(Utf8TextTest, FindsTheFirstInvalidByte) {
   EXPECT_EQ(FindInvalidUtf8(""), std::nullopt);
-  EXPECT_EQ(FindInvalidUtf8("plain ASCII of more than eight bytes"), std::nullopt);
+  EXPECT_EQ(FindInvalidUtf8("plain ASCII of more than eight bytes"),
+            std::nullopt);
   EXPECT_EQ(FindInvalidUtf8("\u00e9\u4e2d\U0001F40B"), std::nullopt);
   EXPECT_EQ(FindInvalidUtf8(absl::string_view("\0", 1)), std::nullopt);
   EXPECT_EQ(FindInvalidUtf8("eight by\xFFtes"), 8u);
-  EXPECT_EQ(FindInvalidUtf8("ab\xC3"), 2u);              // cut off
-  EXPECT_EQ(FindInvalidUtf8("\xC0\x80"), 0u);            // overlong
-  EXPECT_EQ(FindInvalidUtf8("x\xED\xA0\x80"), 1u);       // surrogate
-  EXPECT_EQ(FindInvalidUtf8("\xF4\x90\x80\x80"), 0u);    // beyond U+10FFFF
+  EXPECT_EQ(FindInvalidUtf8("ab\xC3"), 2u);            // cut off
+  EXPECT_EQ(FindInvalidUtf8("\xC0\x80"), 0u);          // overlong
+  EXPECT_EQ(FindInvalidUtf8("x\xED\xA0\x80"), 1u);     // surrogate
+  EXPECT_EQ(FindInvalidUtf8("\xF4\x90\x80\x80"), 0u);  // beyond U+10FFFF
 }
 
 // Unicode 15.0, section 3.9, tables 3-8 to 3-11.
@@ -52,10 +53,12 @@ TEST(Utf8TextTest, HoldsBackOnlyWhatMayBecomeACharacter) {
     std::string bytes;
     size_t used;
   } rows[] = {
-      {"a", 1},           {"a\xC3", 1},         {"a\xE4\xB8", 1},
-      {"\xF0\x9F\x90", 0}, {"\xF0\x80", 2},      {"\xED\xA0", 2},
-      {"\xC0", 1},        {"\xFF", 1},          {"\x80", 1},
-      {"\xE4\xB8\x41", 3}, {"\xF4\x90", 2},      {"\xE4\xC3", 1},
+      {"a", 1},         {"a\xC3", 1},
+      {"a\xE4\xB8", 1}, {"\xF0\x9F\x90", 0},
+      {"\xF0\x80", 2},  {"\xED\xA0", 2},
+      {"\xC0", 1},      {"\xFF", 1},
+      {"\x80", 1},      {"\xE4\xB8\x41", 3},
+      {"\xF4\x90", 2},  {"\xE4\xC3", 1},
   };
   for (const auto& row : rows) {
     std::string text;
@@ -65,8 +68,8 @@ TEST(Utf8TextTest, HoldsBackOnlyWhatMayBecomeACharacter) {
 }
 
 TEST(Utf8TextTest, WritesAndReadsBackEveryLength) {
-  for (const char32_t c : {0x0u, 0x7Fu, 0x80u, 0x7FFu, 0x800u, 0xFFFFu, 0x10000u,
-                           0x10FFFFu}) {
+  for (const char32_t c :
+       {0x0u, 0x7Fu, 0x80u, 0x7FFu, 0x800u, 0xFFFFu, 0x10000u, 0x10FFFFu}) {
     std::string text = "x";
     AppendUtf8(c, text);
     EXPECT_EQ(FindInvalidUtf8(text), std::nullopt);

@@ -35,7 +35,8 @@ TEST(VocabularyTest, FindsByTextAndById) {
   }
   EXPECT_EQ(vocabulary.Text(1), "last");
   EXPECT_EQ(vocabulary.Find("xx"), std::nullopt);
-  for (const int32_t gap : {-1, 3, 9, 11}) EXPECT_FALSE(vocabulary.Has(gap)) << gap;
+  for (const int32_t gap : {-1, 3, 9, 11})
+    EXPECT_FALSE(vocabulary.Has(gap)) << gap;
 }
 
 TEST(VocabularyTest, FindsEachOfMany) {

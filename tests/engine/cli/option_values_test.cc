@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cli/option_values.h"
+
+#include "tests/support/status_matchers.h"
+
+namespace lowmem::cli {
+namespace {
+
+using lowmem::testing::Fails;
+using ::testing::ElementsAre;
+constexpr absl::StatusCode kUsage = absl::StatusCode::kInvalidArgument;
+
+TEST(OptionValuesTest, IntegerTakesItsWholeRangeAndNothingElse) {
+  EXPECT_EQ(*ParseInteger("-1", -1, 5), -1);
+  EXPECT_EQ(*ParseInteger("5", -1, 5), 5);
+  EXPECT_EQ(*ParseInteger("9223372036854775807", 0, INT64_MAX), INT64_MAX);
+  for (const char* text : {"", " 1", "1 ", "+1", "01x", "0x1", "1.0", "1e0",
+                           "-2", "6", "9223372036854775808", "--1"}) {
+    EXPECT_THAT(ParseInteger(text, -1, 5), Fails(kUsage, "from -1 to 5"))
+        << text;
+  }
+  EXPECT_EQ(*ParseInteger("010", 0, 99), 10) << "no octal";
+}
+
+TEST(OptionValuesTest, SeedTakesAll64Bits) {
+  EXPECT_EQ(*ParseSeed("18446744073709551615"), UINT64_MAX);
+  for (const char* text : {"", "-1", "18446744073709551616", "1.5"}) {
+    EXPECT_THAT(ParseSeed(text), Fails(kUsage, "expected an integer")) << text;
+  }
+}
+
+TEST(OptionValuesTest, NumberIsFiniteAndInRange) {
+  EXPECT_EQ(*ParseNumber("0.5", 0, 1), 0.5f);
+  EXPECT_EQ(*ParseNumber("1e-2", 0, 1), 0.01f);
+  EXPECT_EQ(*ParseNumber("1", 0, 1), 1.0f);
+  for (const char* text :
+       {"", "nan", "inf", "-0.1", "1.1", "0,5", "0.5f", "1e999"}) {
+    EXPECT_THAT(ParseNumber(text, 0, 1), Fails(kUsage, "a number from 0 to 1"))
+        << text;
+  }
+}
+
+TEST(OptionValuesTest, ListsTakeBlanksButNoHoles) {
+  EXPECT_THAT(*ParseIds("1, 2,3"), ElementsAre(1, 2, 3));
+  EXPECT_THAT(*ParseIds("2147483647"), ElementsAre(INT32_MAX));
+  for (const char* text :
+       {"", ",", "1,", "1,,2", "-1", "2147483648", "1 2", "a"}) {
+    EXPECT_THAT(ParseIds(text), Fails(kUsage, "token ids")) << text;
+  }
+  EXPECT_THAT(*ParseBudgets("1K,2M"), ElementsAre(1024u, 2u << 20));
+  EXPECT_THAT(ParseBudgets("1K,"), Fails(kUsage, ""));
+  EXPECT_THAT(*ParseModes("mmap,copy,mmap"),
+              ElementsAre(Mode::kMmap, Mode::kCopy, Mode::kMmap));
+}
+
+TEST(OptionValuesTest, ChoicesOfLaterVersionsAreKnownButNotSupported) {
+  constexpr absl::StatusCode kLater = absl::StatusCode::kUnimplemented;
+  EXPECT_THAT(ParseMode("stream"), Fails(kLater, "expected mmap or copy"));
+  EXPECT_THAT(ParseMode("Mmap"), Fails(kUsage, "got 'Mmap'"));
+  EXPECT_TRUE(CheckIo("auto").ok());
+  EXPECT_TRUE(CheckIo("buffered").ok());
+  EXPECT_THAT(CheckIo("uring"), Fails(kLater, "--io"));
+  EXPECT_THAT(CheckIo("pread"), Fails(kLater, "--io"));
+  EXPECT_THAT(CheckIo("direct"), Fails(kUsage, "got 'direct'"));
+  EXPECT_TRUE(CheckKv("f32").ok());
+  EXPECT_THAT(CheckKv("bf16"), Fails(kLater, "--kv"));
+  EXPECT_THAT(CheckKv("q8"), Fails(kLater, "--kv"));
+  EXPECT_THAT(CheckKv("f16"), Fails(kUsage, "got 'f16'"));
+}
+
+TEST(OptionValuesTest, StopTextsAreBoundedInLengthAndNumber) {
+  std::vector<std::string> stops;
+  EXPECT_THAT(AddStopText("", stops), Fails(kUsage, "1 to 4096"));
+  EXPECT_THAT(AddStopText(std::string(4097, 'x'), stops),
+              Fails(kUsage, "4096"));
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_TRUE(AddStopText(std::string(4096, 'x'), stops).ok());
+  }
+  EXPECT_THAT(AddStopText("one more", stops), Fails(kUsage, "at most 64"));
+  EXPECT_EQ(stops.size(), 64u);
+}
+
+TEST(OptionValuesTest, MessagesShowControlBytesAsText) {
+  EXPECT_THAT(ParseInteger("\x1b[2J", 0, 1), Fails(kUsage, "\\x1b[2J"));
+}
+
+}  // namespace
+}  // namespace lowmem::cli
