@@ -37,6 +37,12 @@ class FileStream final : public ByteStream {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<BlockFile>> RandomAccessFile::Reopen(
+    BlockCaching) const {
+  return absl::UnimplementedError(absl::StrCat(
+      PrintablePath(path()), ": this file cannot be opened again"));
+}
+
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path,
                                           uint64_t max_bytes) {
   LOWMEM_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file,

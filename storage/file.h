@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "storage/base/json_sax.h"
+#include "storage/block_file.h"
 
 namespace lowmem {
 
@@ -66,6 +67,11 @@ class RandomAccessFile {
 
   // Errors: kUnavailable when size or times differ from those at opening.
   virtual absl::Status CheckUnchanged() const = 0;
+
+  // The same file through a second descriptor, for streaming.
+  // Errors: kUnimplemented where that is not possible; kUnavailable.
+  virtual absl::StatusOr<std::unique_ptr<BlockFile>> Reopen(
+      BlockCaching caching) const;
 };
 
 // Opens a regular file for reading: O_CLOEXEC and O_NONBLOCK, so that a FIFO or a

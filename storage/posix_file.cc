@@ -16,6 +16,7 @@
 #include "storage/base/checked_math.h"
 #include "storage/file.h"
 #include "storage/folder.h"
+#include "storage/posix_block_file.h"
 #include "storage/posix_fd.h"
 #include "storage/posix_mapping.h"
 
@@ -125,6 +126,11 @@ class PosixFile final : public RandomAccessFile {
           "model again"));
     }
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<BlockFile>> Reopen(
+      BlockCaching caching) const override {
+    return ReopenForBlocks(*fd_, path_, caching);
   }
 
  private:

@@ -102,6 +102,7 @@ constexpr DependencyRule kDependencies[] = {
     {"CLI/", "engine/cli/"},
     {"pcre2.h", "engine/text/"},
     {"utf8proc.h", "engine/text/"},
+    {"liburing.h", "storage/io_uring_"},
 };
 
 // Headers of C itself; every other <name.h> is the system's.

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/stream_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "storage/base/aligned_buffer.h"
+#include "storage/base/checked_math.h"
+#include "storage/base/printable.h"
+#include "storage/base/status_macros.h"
+#include "storage/base/units.h"
+#include "storage/block_file.h"
+#include "storage/folder.h"
+#include "storage/posix_huge_pages.h"
+#include "storage/stream_order.h"
+
+namespace lowmem {
+namespace {
+
+constexpr uint64_t kBlockBytes = BlockFile::kBlockBytes;
+constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+// Far beyond what any disk has use for, and below what would overflow a sum.
+constexpr uint64_t kMaxBuffers = 4096;
+constexpr uint64_t kMaxBufferBytes = uint64_t{1} << 30;
+
+using ProgressRef =
+    absl::FunctionRef<absl::Status(uint64_t done_bytes, uint64_t total_bytes)>;
+
+// A row at any offset lies within this many bytes of whole blocks.
+uint64_t LookupBytes(uint64_t row_bytes) {
+  return (row_bytes + 2 * kBlockBytes - 1) / kBlockBytes * kBlockBytes +
+         kBlockBytes;
+}
+
+absl::Status CheckRing(const StreamRingShape& ring, uint64_t max_row_bytes) {
+  if (ring.buffer_bytes == 0 || ring.buffer_bytes % kBlockBytes != 0 ||
+      ring.buffer_bytes > kMaxBufferBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stream: buffer size; expected a multiple of ",
+                     kBlockBytes, " up to 1 GiB, got ", ring.buffer_bytes));
+  }
+  if (ring.num_buffers < 2 || ring.num_buffers > kMaxBuffers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stream: number of buffers; expected 2 to ", kMaxBuffers,
+                     ", got ", ring.num_buffers));
+  }
+  if (max_row_bytes > (ring.num_buffers - 1) * ring.buffer_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stream: ring; expected at least ",
+                     FormatBytes(max_row_bytes + ring.buffer_bytes),
+                     " for the largest row, got ",
+                     FormatBytes(ring.num_buffers * ring.buffer_bytes)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlan(const Checkpoint& checkpoint,
+                       const TensorPlacement& tensor) {
+  bool fits = tensor.tensor < checkpoint.tensors().size();
+  if (fits) {
+    const TensorInfo& info = checkpoint.tensors()[tensor.tensor];
+    fits = RangeFits(tensor.row_begin, tensor.num_rows, info.num_rows()) &&
+           tensor.resident_rows <= tensor.num_rows &&
+           (tensor.num_rows == 0 || tensor.row_bytes == info.row_bytes());
+  }
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(PrintablePath(checkpoint.path()),
+                   ": the residency plan is of another checkpoint"));
+}
+
+class RingStreamSource final : public StreamSource {
+ public:
+  RingStreamSource(const Checkpoint& checkpoint, const StreamRingShape& shape)
+      : checkpoint_(checkpoint),
+        shape_(shape),
+        places_(checkpoint.tensors().size()) {}
+
+  absl::Status Open(ReadQueueFactory new_queue, const ResidencyPlan& plan,
+                    MemoryAccount& account, ProgressRef progress) {
+    LOWMEM_RETURN_IF_ERROR(PlaceTensors(plan));
+    const uint64_t max_row_bytes = MaxRowBytes(plan);
+    LOWMEM_RETURN_IF_ERROR(CheckRing(shape_, max_row_bytes));
+    LOWMEM_ASSIGN_OR_RETURN(block_,
+                            AlignedBuffer::Allocate(plan.block_bytes, account));
+    LOWMEM_ASSIGN_OR_RETURN(
+        buffers_, AlignedBuffer::Allocate(
+                      StreamBufferBytes(shape_, max_row_bytes), account));
+    // The slot behind the ring's is for looking up.
+    LOWMEM_ASSIGN_OR_RETURN(queue_,
+                            new_queue(shape_.num_buffers + 1,
+                                      {buffers_.data(), size_t{kBlockBytes}}));
+    lookup_row_ = buffers_.data() + shape_.TotalBytes(max_row_bytes);
+    const absl::Span<uint8_t> ring_memory(
+        buffers_.data(), static_cast<size_t>(shape_.TotalBytes(max_row_bytes)));
+
+    LOWMEM_RETURN_IF_ERROR(LoadResident(ResidentRanges(checkpoint_, plan),
+                                        ring_memory, plan.resident_bytes,
+                                        progress));
+    LOWMEM_RETURN_IF_ERROR(CheckUnchanged());
+
+    std::vector<StreamRange> ranges = StreamedRanges(checkpoint_, plan);
+    PlaceRanges(plan, ranges);
+    ring_.emplace(std::move(ranges), shape_, StreamRing::Order::kCyclic,
+                  *queue_, ring_memory);
+    ring_->ReadAhead();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<WeightLease> Acquire(TensorId tensor, uint64_t row_begin,
+                                      uint64_t max_rows) override {
+    const Band* const band = FindBand(tensor, row_begin);
+    if (band == nullptr) {
+      return absl::InternalError(absl::StrCat(
+          "tensor ", Printable(checkpoint_.tensors()[tensor].name), ": row ",
+          row_begin, " is used but not in the residency plan"));
+    }
+    if (row_begin < band->resident_end) {
+      return WeightLease(this, kResidentLease,
+                         block_.data() + band->block_ofs +
+                             (row_begin - band->row_begin) *
+                                 checkpoint_.tensors()[tensor].row_bytes(),
+                         row_begin,
+                         std::min(max_rows, band->resident_end - row_begin));
+    }
+    if (check_is_due_) LOWMEM_RETURN_IF_ERROR(CheckUnchanged());
+    check_is_due_ = false;
+    const bool is_streamed =
+        band->range_idx != kNone &&
+        (max_rows > 1 || ring_->IsNext(band->range_idx, row_begin));
+    return is_streamed ? AcquireStreamed(band->range_idx, row_begin, max_rows)
+                       : LookUp(tensor, row_begin);
+  }
+
+  // Reading is ahead already; this is when to look whether the files are the
+  // same, and when to see that a pass leaves out a step, such as the head.
+  void Prefetch(const WeightStep& step) override {
+    check_is_due_ = true;
+    if (step.tensors.empty()) return;
+    const uint32_t step_idx = places_[step.tensors[0]].step_idx;
+    // Said twice: at the end of one pass and the beginning of the next.
+    if (step_idx == kNone || step_idx == announced_step_idx_) return;
+    const size_t usual_step_idx =
+        (announced_step_idx_ + 1) % first_range_idx_of_step_.size();
+    announced_step_idx_ = step_idx;
+    if (ring_->ranges().empty()) return;
+    ring_->LeaveOut(first_range_idx_of_step_[usual_step_idx],
+                    first_range_idx_of_step_[step_idx]);
+  }
+  void Finish(const WeightStep&) override {}
+
+  uint64_t resident_weight_bytes() const override {
+    return resident_weight_bytes_;
+  }
+  std::string io_description() const override {
+    return absl::StrCat(queue_->description(), ", ", shape_.num_buffers, " x ",
+                        FormatBytes(shape_.buffer_bytes));
+  }
+  uint64_t streamed_bytes() const override {
+    return ring_->started_bytes() + looked_up_bytes_;
+  }
+
+ private:
+  enum LeaseKind : uint64_t { kResidentLease, kStreamedLease, kLookupLease };
+
+  struct Band {
+    uint64_t row_begin = 0;
+    uint64_t row_end = 0;
+    uint64_t resident_end = 0;   // rows before it are in the block
+    uint64_t block_ofs = 0;      // of row_begin
+    uint32_t range_idx = kNone;  // of the other rows, in the ring
+  };
+  struct Place {
+    uint32_t step_idx = kNone;  // kNone for what is looked up
+    std::vector<Band> bands;    // in order of rows
+  };
+
+  void Release(uint64_t token) override {
+    if (token == kStreamedLease) {
+      is_streamed_leased_ = false;
+      ring_->GiveBack();
+    } else if (token == kLookupLease) {
+      is_lookup_leased_ = false;
+    }
+  }
+
+  // nullptr for rows that the plan does not have.
+  Band* FindBand(TensorId tensor, uint64_t row) {
+    std::vector<Band>& bands = places_[tensor].bands;
+    const auto after = std::upper_bound(
+        bands.begin(), bands.end(), row,
+        [](uint64_t r, const Band& band) { return r < band.row_begin; });
+    if (after == bands.begin()) return nullptr;
+    Band& band = *(after - 1);
+    return row < band.row_end ? &band : nullptr;
+  }
+
+  absl::Status PlaceTensors(const ResidencyPlan& plan) {
+    const auto place = [&](const TensorPlacement& tensor, uint32_t step_idx) {
+      absl::Status status = CheckPlan(checkpoint_, tensor);
+      if (!status.ok()) return status;
+      Place& of_tensor = places_[tensor.tensor];
+      of_tensor.step_idx = step_idx;
+      Band& band = of_tensor.bands.emplace_back();
+      band.row_begin = tensor.row_begin;
+      band.row_end = tensor.row_begin + tensor.num_rows;
+      band.resident_end = tensor.row_begin + tensor.resident_rows;
+      return status;
+    };
+    for (uint32_t i = 0; i < plan.steps.size(); ++i) {
+      for (const TensorPlacement& tensor : plan.steps[i]) {
+        LOWMEM_RETURN_IF_ERROR(place(tensor, i));
+      }
+    }
+    for (const TensorPlacement& tensor : plan.looked_up) {
+      LOWMEM_RETURN_IF_ERROR(place(tensor, kNone));
+    }
+    for (Place& of_tensor : places_) {
+      std::sort(of_tensor.bands.begin(), of_tensor.bands.end(),
+                [](const Band& a, const Band& b) {
+                  return a.row_begin < b.row_begin;
+                });
+    }
+    return absl::OkStatus();
+  }
+
+  void PlaceRanges(const ResidencyPlan& plan,
+                   const std::vector<StreamRange>& ranges) {
+    for (uint32_t i = 0; i < ranges.size(); ++i) {
+      Band* const band = FindBand(ranges[i].tensor, ranges[i].row_begin);
+      if (band != nullptr) band->range_idx = i;
+    }
+    size_t range_idx = 0;
+    for (const auto& step : plan.steps) {
+      first_range_idx_of_step_.push_back(range_idx);
+      for (const TensorPlacement& tensor : step) {
+        range_idx += tensor.streamed_bytes() > 0;
+      }
+    }
+    // After the last range comes the first.
+    for (size_t& idx : first_range_idx_of_step_) {
+      if (idx == ranges.size()) idx = 0;
+    }
+  }
+
+  absl::Status LoadResident(std::vector<StreamRange> ranges,
+                            absl::Span<uint8_t> ring_memory,
+                            uint64_t total_bytes, ProgressRef progress) {
+    AdviseHugePages(block_.data(), block_.size_bytes());
+    StreamRing ring(std::move(ranges), shape_, StreamRing::Order::kOnce,
+                    *queue_, ring_memory);
+    uint64_t block_ofs = 0;
+    for (size_t i = 0; i < ring.ranges().size(); ++i) {
+      const StreamRange& range = ring.ranges()[i];
+      Band* const band = FindBand(range.tensor, range.row_begin);
+      if (band != nullptr) band->block_ofs = block_ofs;
+      uint8_t* to = block_.data() + block_ofs;
+      for (uint64_t row = range.row_begin; row < range.row_end;) {
+        LOWMEM_ASSIGN_OR_RETURN(const StreamedRows rows,
+                                ring.Take(i, row, range.row_end - row));
+        const uint64_t num_bytes = rows.num_rows * range.row_bytes;
+        std::memcpy(to, rows.data, num_bytes);
+        ring.GiveBack();
+        to += num_bytes;
+        row += rows.num_rows;
+        resident_weight_bytes_ += num_bytes;
+        LOWMEM_RETURN_IF_ERROR(progress(resident_weight_bytes_, total_bytes));
+      }
+      block_ofs +=
+          CheckedRoundUp((range.row_end - range.row_begin) * range.row_bytes,
+                         ResidencyPlan::kAlignmentBytes)
+              .value_or(0);
+    }
+    return absl::OkStatus();
+  }
+
+  // Old and new bytes of a file that was written meanwhile would mix.
+  absl::Status CheckUnchanged() const {
+    for (const auto& file : checkpoint_.files()) {
+      LOWMEM_RETURN_IF_ERROR(file->CheckUnchanged());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<WeightLease> AcquireStreamed(uint32_t range_idx,
+                                              uint64_t row_begin,
+                                              uint64_t max_rows) {
+    if (is_streamed_leased_) {
+      return absl::InternalError(
+          "stream: rows asked for while others are leased");
+    }
+    LOWMEM_ASSIGN_OR_RETURN(const StreamedRows rows,
+                            ring_->Take(range_idx, row_begin, max_rows));
+    is_streamed_leased_ = true;
+    return WeightLease(this, kStreamedLease, rows.data, row_begin,
+                       rows.num_rows);
+  }
+
+  absl::StatusOr<WeightLease> LookUp(TensorId tensor, uint64_t row) {
+    if (is_lookup_leased_) {
+      return absl::InternalError(
+          "stream: a row looked up while another is leased");
+    }
+    const StreamRange range =
+        RangeOfRows(checkpoint_.tensors()[tensor], tensor, row, row + 1);
+    const uint32_t slot = shape_.num_buffers;
+    queue_->Start(slot, {.file_idx = range.file_idx,
+                         .file_ofs = range.base_ofs,
+                         .num_bytes = range.num_bytes,
+                         .to = lookup_row_});
+    looked_up_bytes_ +=
+        CheckedRoundUp(range.num_bytes, kBlockBytes).value_or(range.num_bytes);
+    LOWMEM_RETURN_IF_ERROR(queue_->Wait(slot));
+    is_lookup_leased_ = true;
+    return WeightLease(this, kLookupLease, lookup_row_ + range.skip_bytes, row,
+                       1);
+  }
+
+  const Checkpoint& checkpoint_;
+  const StreamRingShape shape_;
+  std::vector<Place> places_;                    // by TensorId
+  std::vector<size_t> first_range_idx_of_step_;  // streamed in it, or after it
+  uint32_t announced_step_idx_ = 0;
+  AlignedBuffer block_;    // resident rows
+  AlignedBuffer buffers_;  // of the ring, then of the row that is looked up
+  uint8_t* lookup_row_ = nullptr;
+  uint64_t resident_weight_bytes_ = 0;
+  uint64_t looked_up_bytes_ = 0;
+  bool check_is_due_ = true;
+  bool is_streamed_leased_ = false;
+  bool is_lookup_leased_ = false;
+  // The ring waits for its reads when it goes, then the queue goes, then
+  // memory.
+  std::unique_ptr<ReadQueue> queue_;
+  std::optional<StreamRing> ring_;
+};
+
+}  // namespace
+
+uint64_t StreamBufferBytes(const StreamRingShape& ring,
+                           uint64_t max_row_bytes) {
+  return ring.TotalBytes(max_row_bytes) + LookupBytes(max_row_bytes);
+}
+
+absl::StatusOr<std::unique_ptr<StreamSource>> NewStreamSource(
+    const Checkpoint& checkpoint, const ResidencyPlan& plan,
+    const StreamSourceOptions& options, MemoryAccount& account,
+    ProgressRef progress) {
+  return NewStreamSourceOver(
+      [&](uint32_t num_slots, absl::Span<uint8_t> probe) {
+        return OpenReadQueue(checkpoint,
+                             {.method = options.io_method,
+                              .num_slots = num_slots,
+                              .leave_no_cache = options.leave_no_cache},
+                             probe);
+      },
+      checkpoint, plan, options.ring, account, progress);
+}
+
+absl::StatusOr<std::unique_ptr<StreamSource>> NewStreamSourceOver(
+    ReadQueueFactory new_queue, const Checkpoint& checkpoint,
+    const ResidencyPlan& plan, const StreamRingShape& ring,
+    MemoryAccount& account, ProgressRef progress) {
+  auto source = std::make_unique<RingStreamSource>(checkpoint, ring);
+  LOWMEM_RETURN_IF_ERROR(source->Open(new_queue, plan, account, progress));
+  return source;
+}
+
+}  // namespace lowmem

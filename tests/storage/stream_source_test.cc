@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streaming gives the bytes of the file, whatever the budget, the method and
+// the order of use.
+#include "storage/stream_source.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "storage/stream_order.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/streamed_model.h"
+
+namespace lowmem {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Fails;
+using testing::IsOk;
+using testing::kSmallRing;
+using testing::NoProgress;
+using testing::StreamedModel;
+using testing::TakePass;
+using testing::TakeRows;
+using testing::TakeStep;
+
+constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
+
+class StreamSourceTest : public ::testing::TestWithParam<IoMethod> {
+ protected:
+  // nullptr, and the test to be skipped, where the method does not work.
+  std::unique_ptr<StreamSource> Open(const StreamedModel& model, double share,
+                                     StreamRingShape ring = kSmallRing) {
+    auto source = NewStreamSource(
+        model.checkpoint(), model.PlanFor(share, ring),
+        {.ring = ring, .io_method = GetParam()}, account_, NoProgress);
+    if (absl::IsUnimplemented(source.status())) return nullptr;
+    EXPECT_THAT(source.status(), IsOk());
+    return source.ok() ? *std::move(source) : nullptr;
+  }
+
+  MemoryAccount account_{"weights", MemoryAccount::kUnlimited, nullptr};
+};
+
+#define OPEN_OR_SKIP(source, ...)                             \
+  const auto source = Open(__VA_ARGS__);                      \
+  if (source == nullptr) {                                    \
+    if (HasFailure()) return;                                 \
+    GTEST_SKIP() << "this way of reading does not work here"; \
+  }
+
+TEST_P(StreamSourceTest, GivesTheBytesOfTheFileAtAnyBudget) {
+  const StreamedModel model;
+  for (int percent = 0; percent <= 104; percent += 8) {
+    SCOPED_TRACE(percent);
+    OPEN_OR_SKIP(source, model, percent / 100.0);
+    for (int pass = 0; pass < 3; ++pass) {
+      ASSERT_THAT(TakePass(model, *source), IsOk());
+    }
+  }
+}
+
+TEST_P(StreamSourceTest, GivesTheBytesOfTheFileWithAnyRing) {
+  const StreamedModel model;
+  const StreamRingShape kRings[] = {{2, 40960 + 4096}, {3, 6 * 4096},
+                                    {4, 5 * 4096},     {12, 4096},
+                                    {64, 4096},        {16, 1 << 18}};
+  for (const StreamRingShape& ring : kRings) {
+    SCOPED_TRACE(absl::StrCat(ring.num_buffers, " x ", ring.buffer_bytes));
+    for (const double share : {0.0, 0.37}) {
+      OPEN_OR_SKIP(source, model, share, ring);
+      for (int pass = 0; pass < 4; ++pass) {
+        ASSERT_THAT(TakePass(model, *source), IsOk());
+      }
+    }
+  }
+}
+
+TEST_P(StreamSourceTest, TakersMayAskForFewRows) {
+  const StreamedModel model;
+  OPEN_OR_SKIP(source, model, 0.2);
+  for (const uint64_t max_rows : {1, 2, 3, 7, 50}) {
+    ASSERT_THAT(TakePass(model, *source, max_rows), IsOk()) << max_rows;
+  }
+}
+
+TEST_P(StreamSourceTest, AnyOrderOfUseIsRight) {
+  const StreamedModel model;
+  for (const double share : {0.0, 0.5}) {
+    OPEN_OR_SKIP(source, model, share);
+    std::mt19937 random(7);
+    const size_t num_tensors = model.checkpoint().tensors().size();
+    for (int i = 0; i < 400; ++i) {
+      TensorId tensor = static_cast<TensorId>(random() % num_tensors);
+      if (model.checkpoint().tensors()[tensor].name == "first") continue;
+      const uint64_t num_rows = model.checkpoint().tensors()[tensor].num_rows();
+      const uint64_t row = random() % num_rows;
+      const uint64_t end = row + 1 + random() % (num_rows - row);
+      ASSERT_THAT(TakeRows(model, *source, tensor, row, end, 1 + random() % 20),
+                  IsOk())
+          << i;
+    }
+    ASSERT_THAT(TakePass(model, *source), IsOk());
+  }
+}
+
+TEST_P(StreamSourceTest, PassesMayEndAnywhereAndLeaveOutTheHead) {
+  const StreamedModel model;
+  OPEN_OR_SKIP(source, model, 0.1);
+  const TensorId embedding = model.Find("embedding");
+  for (size_t num_steps = 0; num_steps < 3; ++num_steps) {
+    for (const uint64_t row : {96, 0, 50}) {
+      ASSERT_THAT(TakeRows(model, *source, embedding, row, row + 1), IsOk());
+    }
+    for (size_t i = 0; i < num_steps; ++i) {
+      ASSERT_THAT(TakeStep(model, *source, model.steps()[i]), IsOk());
+    }
+    // Broken off within a tensor.
+    ASSERT_THAT(TakeRows(model, *source, model.Find("layer1.up"), 0, 40),
+                IsOk());
+  }
+  // The head in tiles: walked again and again.
+  for (int tile = 0; tile < 3; ++tile) {
+    ASSERT_THAT(TakeStep(model, *source, model.steps().back()), IsOk());
+  }
+  ASSERT_THAT(TakePass(model, *source), IsOk());
+}
+
+TEST_P(StreamSourceTest, AHeadThatIsNotUsedIsNotRead) {
+  const StreamedModel model;
+  const std::vector<WeightStep>& steps = model.steps();
+  for (const double share : {0.0, 0.6}) {
+    const ResidencyPlan plan = model.PlanFor(share);
+    uint64_t layer_bytes = 0;
+    for (const StreamRange& range : StreamedRanges(model.checkpoint(), plan)) {
+      if (range.tensor == model.Find("head")) continue;
+      layer_bytes += (range.num_bytes + 4095) / 4096 * 4096;
+    }
+    OPEN_OR_SKIP(source, model, share);
+    // As the transformer calls for a chunk of the prompt.
+    const auto take_layers = [&] {
+      source->Prefetch(steps[0]);
+      for (size_t i = 0; i < 2; ++i) {
+        source->Prefetch(i == 0 ? steps[1] : steps[0]);
+        for (const TensorId tensor : steps[i].tensors) {
+          ASSERT_THAT(TakeRows(model, *source, tensor, 0,
+                               model.checkpoint().tensors()[tensor].num_rows()),
+                      IsOk());
+        }
+      }
+    };
+    take_layers();
+    const uint64_t before = source->streamed_bytes();
+    for (int i = 0; i < 4; ++i) take_layers();
+    EXPECT_EQ(source->streamed_bytes() - before, 4 * layer_bytes);
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_THAT(TakePass(model, *source), IsOk());
+    }
+  }
+}
+
+TEST_P(StreamSourceTest, LookingUpRowsLeavesTheReadAheadAlone) {
+  const StreamedModel model;
+  OPEN_OR_SKIP(source, model, 0.0);
+  ASSERT_THAT(TakePass(model, *source), IsOk());
+  const uint64_t before = source->streamed_bytes();
+  ASSERT_THAT(TakePass(model, *source), IsOk());
+  const uint64_t pass_bytes = source->streamed_bytes() - before;
+  for (const uint64_t row : {3, 90, 3}) {
+    ASSERT_THAT(TakeRows(model, *source, model.Find("embedding"), row, row + 1),
+                IsOk());
+    // The head too, as where the embedding is tied to it.
+    ASSERT_THAT(TakeRows(model, *source, model.Find("head"), row, row + 1),
+                IsOk());
+  }
+  const uint64_t lookup_bytes = source->streamed_bytes() - before - pass_bytes;
+  EXPECT_LE(lookup_bytes, 6u * 2 * 4096);
+  ASSERT_THAT(TakePass(model, *source), IsOk());
+  EXPECT_EQ(source->streamed_bytes(), before + 2 * pass_bytes + lookup_bytes);
+}
+
+TEST_P(StreamSourceTest, APassReadsWhatThePlanSaysAndTheBlocksAtItsEnds) {
+  const StreamedModel model;
+  for (const double share : {0.0, 0.4, 0.8}) {
+    const ResidencyPlan plan = model.PlanFor(share);
+    OPEN_OR_SKIP(source, model, share);
+    ASSERT_THAT(TakePass(model, *source), IsOk());
+    const uint64_t before = source->streamed_bytes();
+    for (int pass = 0; pass < 5; ++pass) {
+      ASSERT_THAT(TakePass(model, *source), IsOk());
+    }
+    const uint64_t pass_bytes = (source->streamed_bytes() - before) / 5;
+    const uint64_t num_ranges = StreamedRanges(model.checkpoint(), plan).size();
+    EXPECT_GE(pass_bytes, plan.streamed_bytes_per_pass);
+    EXPECT_LE(pass_bytes, plan.streamed_bytes_per_pass + num_ranges * 2 * 4096);
+  }
+}
+
+TEST_P(StreamSourceTest, MayBeDestroyedAtAnyTime) {
+  const StreamedModel model;
+  for (int num_rows = 0; num_rows < 64; num_rows += 9) {
+    OPEN_OR_SKIP(source, model, 0.0);
+    ASSERT_THAT(TakeRows(model, *source, model.Find("layer0.up"), 0, num_rows),
+                IsOk());
+  }
+  EXPECT_EQ(account_.used_bytes(), 0u);
+}
+
+TEST_P(StreamSourceTest, ChargesWhatThePlanSays) {
+  const StreamedModel model;
+  for (const double share : {0.0, 0.33, 0.9}) {
+    const ResidencyPlan plan = model.PlanFor(share);
+    OPEN_OR_SKIP(source, model, share);
+    EXPECT_EQ(source->resident_weight_bytes(), plan.resident_bytes);
+    EXPECT_LE(account_.used_bytes(),
+              plan.block_bytes + plan.ring_bytes + 2 * 4096);
+    ASSERT_THAT(TakePass(model, *source), IsOk());
+    EXPECT_LE(account_.peak_bytes(), account_.used_bytes());
+  }
+}
+
+TEST_P(StreamSourceTest, ASecondLeaseOfStreamedRowsIsOurBug) {
+  const StreamedModel model;
+  OPEN_OR_SKIP(source, model, 0.0);
+  const TensorId up = model.Find("layer0.up");
+  const TensorId embedding = model.Find("embedding");
+  {
+    ASSERT_OK_AND_ASSIGN(const WeightLease first, source->Acquire(up, 0, 2));
+    EXPECT_THAT(source->Acquire(up, 2, 2),
+                Fails(absl::StatusCode::kInternal, "leased"));
+    ASSERT_OK_AND_ASSIGN(const WeightLease row,
+                         source->Acquire(embedding, 5, 1));
+    EXPECT_THAT(source->Acquire(embedding, 6, 1),
+                Fails(absl::StatusCode::kInternal, "leased"));
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(first.data()), 8192),
+              model.Bytes(up, 0, 2));
+  }
+  EXPECT_THAT(TakePass(model, *source), IsOk());
+}
+
+TEST_P(StreamSourceTest, AFileThatBecameShorterIsUnavailable) {
+  const StreamedModel model;
+  OPEN_OR_SKIP(source, model, 0.1);
+  ASSERT_THAT(TakePass(model, *source), IsOk());
+  ASSERT_THAT(TakeRows(model, *source, model.Find("layer0.up"), 0, 20), IsOk());
+  fs::resize_file(model.path(), 4096);
+  // Without a look at the file: what was read ahead is right, then reads fail.
+  absl::Status status = absl::OkStatus();
+  for (int pass = 0; pass < 2 && status.ok(); ++pass) {
+    for (const WeightStep& step : model.steps()) {
+      for (const TensorId tensor : step.tensors) {
+        const uint64_t num_rows =
+            model.checkpoint().tensors()[tensor].num_rows();
+        for (uint64_t row = 0; row < num_rows && status.ok();) {
+          auto lease = source->Acquire(tensor, row, num_rows - row);
+          status = lease.status();
+          if (lease.ok()) row += lease->num_rows();
+        }
+      }
+    }
+  }
+  EXPECT_THAT(status, Fails(kUnavailable,
+                            "model.safetensors: the file became "
+                            "shorter"));
+  source->Prefetch(model.steps()[0]);
+  EXPECT_THAT(source->Acquire(model.Find("layer0.up"), 63, 1),
+              Fails(kUnavailable, "changed while it was in use"));
+}
+
+TEST_P(StreamSourceTest, AFileThatWasWrittenIsNoticedAtTheNextStep) {
+  const StreamedModel model;
+  OPEN_OR_SKIP(source, model, 0.1);
+  ASSERT_THAT(TakeStep(model, *source, model.steps()[0]), IsOk());
+  fs::last_write_time(model.path(),
+                      fs::file_time_type::clock::now() - std::chrono::hours(1));
+  EXPECT_THAT(TakeStep(model, *source, model.steps()[1]),
+              Fails(kUnavailable, "written or replaced"));
+  EXPECT_THAT(TakeStep(model, *source, model.steps()[1]),
+              Fails(kUnavailable, "written or replaced"));
+}
+
+TEST_P(StreamSourceTest, LeavesNoPageCacheBehind) {
+  // Beside the build: the system's temporary files may be memory.
+  const StreamedModel model(LOWMEM_BINARY_DIR);
+  sync();  // dirty pages cannot be dropped
+  const RandomAccessFile& file = *model.checkpoint().files()[0];
+  file.DropCache(0, file.size_bytes());
+  if (file.CachedBytes().value_or(1) != 0) {
+    GTEST_SKIP() << "the page cache cannot be dropped or seen here";
+  }
+  auto source = Open(model, 0.4);
+  if (source == nullptr)
+    GTEST_SKIP() << "this way of reading does not work here";
+  for (const WeightStep& step : model.steps()) {
+    for (const TensorId tensor : step.tensors) {
+      const uint64_t num_rows = model.checkpoint().tensors()[tensor].num_rows();
+      for (uint64_t row = 0; row < num_rows;) {
+        ASSERT_OK_AND_ASSIGN(const WeightLease lease,
+                             source->Acquire(tensor, row, num_rows - row));
+        row += lease.num_rows();
+      }
+    }
+  }
+  source.reset();  // and what is read ahead with it
+  EXPECT_EQ(file.CachedBytes().value_or(0), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, StreamSourceTest,
+                         ::testing::Values(IoMethod::kUring,
+                                           IoMethod::kDirectPread,
+                                           IoMethod::kBuffered),
+                         [](const auto& param) -> std::string {
+                           switch (param.param) {
+                             case IoMethod::kUring:
+                               return "Uring";
+                             case IoMethod::kDirectPread:
+                               return "DirectPread";
+                             default:
+                               return "Buffered";
+                           }
+                         });
+
+}  // namespace
+}  // namespace lowmem
