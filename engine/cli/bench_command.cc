@@ -18,6 +18,7 @@
 #include "storage/checkpoint.h"
 #include "storage/file.h"
 #include "storage/folder.h"
+#include "storage/model_files.h"
 
 namespace lowmem::cli {
 namespace {
@@ -112,7 +113,8 @@ absl::Status Measure(const Flags& flags, const Checkpoint& checkpoint,
   return absl::OkStatus();
 }
 
-absl::Status WriteReport(const std::string& folder, absl::string_view name,
+absl::Status WriteReport(const Checkpoint& checkpoint,
+                         const std::string& folder, absl::string_view name,
                          absl::string_view text) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -120,8 +122,10 @@ absl::Status WriteReport(const std::string& folder, absl::string_view name,
     return absl::UnavailableError(absl::StrCat(
         PrintablePath(folder), ": cannot be made: ", error.message()));
   }
+  const std::string path = JoinPath(folder, name);
+  LOWMEM_RETURN_IF_ERROR(CheckSparesModel(checkpoint, path));
   LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file,
-                          AtomicFile::Create(JoinPath(folder, name)));
+                          AtomicFile::Create(path));
   LOWMEM_RETURN_IF_ERROR(file->Append(text));
   return file->Commit();
 }
@@ -145,8 +149,10 @@ absl::Status RunBench(const Flags& flags, Console& console) {
   const std::string json = BenchJson(runs);
   if (!flags.bench.out_folder.empty()) {
     const std::string& folder = flags.bench.out_folder;
-    LOWMEM_RETURN_IF_ERROR(WriteReport(folder, "bench.json", json));
-    LOWMEM_RETURN_IF_ERROR(WriteReport(folder, "bench.txt", table));
+    LOWMEM_RETURN_IF_ERROR(
+        WriteReport(*checkpoint, folder, "bench.json", json));
+    LOWMEM_RETURN_IF_ERROR(
+        WriteReport(*checkpoint, folder, "bench.txt", table));
   }
   LOWMEM_RETURN_IF_ERROR(console.Write(flags.global.json ? json : table));
   // Every run has had its turn; the first that failed decides how this ends.

@@ -12,8 +12,9 @@
 
 namespace lowmem::cli {
 
-// Also ignores SIGPIPE, so that a closed stdout is an error code. Blocking
-// reads end with EINTR when a signal comes.
+// Also ignores SIGPIPE and SIGXFSZ, so that a closed stdout and a file beyond
+// the size limit are error codes. Blocking calls end with EINTR when a signal
+// comes.
 void InstallSignalHandlers();
 
 // True from the first signal on.

@@ -58,7 +58,11 @@ absl::StatusOr<std::string> ReadAll(int fd, absl::string_view name,
 absl::StatusOr<std::string> ReadText(const std::string& path,
                                      uint64_t max_bytes) {
   if (path == "-") return ReadAll(STDIN_FILENO, "stdin", max_bytes);
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int fd;
+  do {
+    LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
+    fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);  // a FIFO waits for a writer
+  } while (fd < 0 && errno == EINTR);
   if (fd < 0) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR) {

@@ -11,6 +11,7 @@
 #include "storage/base/aligned_buffer.h"
 #include "storage/base/status_macros.h"
 #include "storage/base/units.h"
+#include "storage/model_files.h"
 #include "storage/safetensors_writer.h"
 
 namespace lowmem {
@@ -158,6 +159,7 @@ absl::Status WriteTrace(EngineState& engine, absl::Span<const int32_t> ids,
         "prompt is empty; expected at least one token");
   }
   LOWMEM_RETURN_IF_ERROR(engine.CheckIds(0, ids));
+  LOWMEM_RETURN_IF_ERROR(CheckSparesModel(engine.checkpoint(), out_path));
   const std::vector<TensorSpec> tensors =
       TensorsOfTrace(engine.config(), ids.size());
   LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<SafetensorsWriter> writer,

@@ -27,8 +27,9 @@ namespace lowmem {
 // then, each time for as many tensors as fit 32 MiB, or one where the budget
 // has no room for that. Memory: those 32 MiB, charged to the engine's budget;
 // keys and values. Errors: kInvalidArgument for no ids, or one outside the
-// vocabulary; kOutOfRange beyond the context; kCancelled; those of AtomicFile
-// for the file.
+// vocabulary; those of CheckSparesModel, since the model may lie where the file
+// goes; kOutOfRange beyond the context; kCancelled; those of AtomicFile for the
+// file.
 absl::Status WriteTrace(EngineState& engine, absl::Span<const int32_t> ids,
                         const std::string& out_path,
                         const std::atomic<bool>* cancel);

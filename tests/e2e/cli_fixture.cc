@@ -24,6 +24,15 @@ SubprocessResult RunCli(const std::vector<std::string>& args,
   return RunSubprocess(options);
 }
 
+SubprocessResult RunCliLimited(const std::string& limit,
+                               const std::vector<std::string>& args) {
+  SubprocessOptions options;
+  options.program = "/bin/sh";
+  options.args = {"-c", limit + " && exec \"$0\" \"$@\"", Cli()};
+  options.args.insert(options.args.end(), args.begin(), args.end());
+  return RunSubprocess(options);
+}
+
 std::string Tiny(const std::string& name) {
   return LOWMEM_TESTDATA_DIR "/tiny/" + name;
 }

@@ -22,6 +22,10 @@ std::string Cli();
 SubprocessResult RunCli(const std::vector<std::string>& args,
                         const std::string& stdin_text = "");
 
+// After `limit`, as a shell takes it ("ulimit -f 100").
+SubprocessResult RunCliLimited(const std::string& limit,
+                               const std::vector<std::string>& args);
+
 // "<testdata>/tiny/<name>" and "<testdata>/tiny-gguf/<name>.gguf".
 std::string Tiny(const std::string& name);
 std::string TinyGguf(const std::string& name);

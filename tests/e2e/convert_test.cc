@@ -96,5 +96,54 @@ TEST_F(ConvertTest, FullDiskIsCode7AndLeavesNothing) {
   EXPECT_FALSE(left);
 }
 
+TEST_F(ConvertTest, FileSizeLimitIsCode7AndLeavesNothing) {
+  EXPECT_TRUE(IsRefusal(
+      RunCliLimited("ulimit -f 100", {"convert", Tiny("llama"), Out()}), 7,
+      "ulimit -f"));
+  EXPECT_THAT(folder_.Names(), ::testing::IsEmpty());
+}
+
+// From too few to read the model to enough for all.
+TEST_F(ConvertTest, FewDescriptorsLeaveAllOrNothing) {
+  int num_refused = 0;
+  for (int num_files = 4; num_files < 16; ++num_files) {
+    const SubprocessResult result =
+        RunCliLimited(absl::StrCat("ulimit -n ", num_files),
+                      {"convert", Tiny("llama"), Out()});
+    if (result.exit_code == 0) {
+      EXPECT_THAT(folder_.Names(), ::testing::ElementsAre("out"));
+      fs::remove_all(Out());
+      continue;
+    }
+    ++num_refused;
+    EXPECT_THAT(folder_.Names(), ::testing::IsEmpty()) << num_files;
+  }
+  EXPECT_GT(num_refused, 0);
+  EXPECT_LT(num_refused, 12);
+}
+
+TEST_F(ConvertTest, TooLongANameIsCode2) {
+  EXPECT_TRUE(IsRefusal(
+      RunCli({"convert", Tiny("llama"), folder_.Path(std::string(300, 'n'))}),
+      2, "the name is too long"));
+}
+
+TEST_F(ConvertTest, ForceSparesAProjectAndTheFilesOfTheInput) {
+  const std::string model = CopyTiny("llama", folder_);
+  fs::create_directory(folder_.Path("links"));
+  for (const fs::directory_entry& file : fs::directory_iterator(model)) {
+    fs::create_symlink(
+        file.path(), fs::path(folder_.Path("links")) / file.path().filename());
+  }
+  EXPECT_TRUE(
+      IsRefusal(RunCli({"convert", folder_.Path("links"), model, "--force"}), 2,
+                "place of the input"));
+  fs::create_directories(Out() + "/src");
+  WriteFile(Out() + "/config.json", "{}");
+  EXPECT_TRUE(
+      IsRefusal(RunCli({"convert", model, Out(), "--force"}), 2, "got src"));
+  EXPECT_TRUE(fs::exists(Out() + "/src"));
+}
+
 }  // namespace
 }  // namespace lowmem::testing

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ctrl-C, readers that go away and outputs that take nothing.
+#include <sys/stat.h>
+
 #include <csignal>
 
 #include "tests/e2e/cli_fixture.h"
@@ -116,6 +118,28 @@ TEST(OutputTest, WaitingForStdinEndsOnASignal) {
   ASSERT_TRUE(process.WaitUntilBlocked());
   process.Signal(SIGINT);
   EXPECT_EQ(process.Wait().exit_code, 130);
+}
+
+// Opening a FIFO waits for a writer, who never comes.
+TEST(OutputTest, WaitingForAFifoEndsOnASignal) {
+  const TempFolder folder;
+  const std::string fifo = folder.Path("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const std::vector<std::vector<std::string>> commands = {
+      {"-m", Tiny("llama"), "generate", "--prompt-file", fifo},
+      {"-m", Tiny("llama"), "perplexity", "--file", fifo}};
+  for (const std::vector<std::string>& command : commands) {
+    for (const int signal_number : {SIGINT, SIGTERM}) {
+      SubprocessOptions options;
+      options.program = Cli();
+      options.args = command;
+      Subprocess process(options);
+      ASSERT_TRUE(process.WaitUntilBlocked());
+      process.Signal(signal_number);
+      EXPECT_TRUE(IsRefusal(process.Wait(), 130, "interrupted"))
+          << command[2] << " " << signal_number;
+    }
+  }
 }
 
 }  // namespace

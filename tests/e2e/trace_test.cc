@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // trace: the tensors of the file are the reference's, whatever the chunk and
 // mode.
+#include <sys/stat.h>
+
 #include <cmath>
 #include <cstring>
 
@@ -100,6 +102,33 @@ TEST(TraceFileTest, NothingIsLeftWhereItCannotBeWritten) {
   EXPECT_TRUE(IsRefusal(RunCli({"-m", Tiny("llama"), "trace", "-p", "a",
                                 "--out", "/no/such/folder/t.safetensors"}),
                         3, "/no/such/folder/t.safetensors"));
+}
+
+TEST(TraceFileTest, WhatMustNotBeReplacedIsKept) {
+  const TempFolder folder;
+  const std::string model = CopyTiny("llama", folder);
+  ASSERT_EQ(mkfifo(folder.Path("fifo").c_str(), 0600), 0);
+  const std::string weights = ReadFile(model + "/model.safetensors");
+  for (const std::string& out :
+       {model + "/model.safetensors", model + "/config.json",
+        model + "/tokenizer.json", folder.Path("fifo"),
+        folder.Path(std::string(300, 'n'))}) {
+    EXPECT_TRUE(IsRefusal(
+        RunCli({"-m", model, "trace", "--prompt-ids", "1,2", "--out", out}), 2,
+        out));
+  }
+  EXPECT_TRUE(ReadFile(model + "/model.safetensors") == weights);
+  EXPECT_THAT(folder.Names(), ::testing::ElementsAre("fifo", "model"));
+}
+
+TEST(TraceFileTest, FileSizeLimitIsCode7AndLeavesNothing) {
+  const TempFolder folder;
+  EXPECT_TRUE(
+      IsRefusal(RunCliLimited("ulimit -f 1",
+                              {"-m", Tiny("llama"), "trace", "--prompt-ids",
+                               "1,2,3,4,5,6,7,8,9", "--out", folder.Path("t")}),
+                7, "ulimit -f"));
+  EXPECT_THAT(folder.Names(), ::testing::IsEmpty());
 }
 
 TEST(TraceFileTest, JsonNamesTheFileAndThePrompt) {

@@ -129,6 +129,22 @@ TEST(TraceTest, WrongIdsAreRefusedAndLeaveNoFile) {
   EXPECT_THAT(testing::ListFolder(folder.path()), ::testing::IsEmpty());
 }
 
+TEST(TraceTest, TheModelInUseIsSpared) {
+  testing::TemporaryFolder folder;
+  std::filesystem::copy(absl::StrCat(kTiny, "llama"), folder.path(),
+                        std::filesystem::copy_options::recursive);
+  EngineOptions options;
+  options.model_path = folder.path();
+  ASSERT_OK_AND_ASSIGN(const auto engine, EngineState::Open(options));
+  const std::string before =
+      testing::ReadFileBytes(folder / "model.safetensors");
+  for (const char* name : {"model.safetensors", "config.json"}) {
+    EXPECT_THAT(WriteTrace(*engine, kPrompt, folder / name, nullptr),
+                Fails(absl::StatusCode::kInvalidArgument, "model in use"));
+  }
+  EXPECT_EQ(testing::ReadFileBytes(folder / "model.safetensors"), before);
+}
+
 TEST(TraceTest, CancellationLeavesNoFile) {
   const std::unique_ptr<EngineState> engine = OpenTiny(4);
   ASSERT_NE(engine, nullptr);
