@@ -18,10 +18,16 @@
 namespace lowmem {
 namespace {
 
-// Steps for one match. A repeat that gives back one character at a time may
-// take as many as the text is long, so the limit grows with it.
-constexpr uint32_t kMinMatchSteps = 10'000'000;
-constexpr uint32_t kStepsPerByte = 4;
+// Work is counted in bytes looked at and steps of backtracking. PCRE2 tells
+// neither, so a match is tried with a part of the text and few steps; each time
+// that is not enough, what was spent is known, and it is tried with more.
+constexpr size_t kFirstWindowBytes = 64;
+constexpr size_t kWindowGrowth = 4;
+constexpr uint64_t kFirstSteps = 256;
+constexpr uint64_t kStepGrowth = 16;
+// Published patterns stay below 10 units a byte in the worst texts.
+constexpr uint64_t kBaseWork = 10'000'000;
+constexpr uint64_t kWorkPerByte = 64;
 constexpr uint32_t kMaxDepth = 100'000;
 constexpr uint32_t kMaxHeapKib = 64u << 10;
 constexpr uint32_t kMaxParenthesesDepth = 250;
@@ -57,17 +63,34 @@ PCRE2_SPTR AsSubject(absl::string_view text) {
                                                              : text.data());
 }
 
+// The end of `num_bytes` and the rest of a character of `text` from `start`.
+size_t WindowEnd(absl::string_view text, size_t start, size_t num_bytes) {
+  if (num_bytes >= text.size() - start) return text.size();
+  size_t end = start + num_bytes;
+  while (end < text.size() && (text[end] & 0xC0) == 0x80) ++end;
+  return end;
+}
+
 }  // namespace
 
 struct RegexScratch::State {
+  const std::atomic<bool>* cancel = nullptr;
+  uint64_t work_left = kBaseWork;
   MatchContextPtr context;
   MatchDataPtr match;
   JitStackPtr stack;
 };
 
-RegexScratch::RegexScratch() : state_(std::make_unique<State>()) {}
+RegexScratch::RegexScratch(const std::atomic<bool>* cancel)
+    : state_(std::make_unique<State>()) {
+  state_->cancel = cancel;
+}
 RegexScratch::~RegexScratch() = default;
 RegexScratch::RegexScratch(RegexScratch&&) noexcept = default;
+
+void RegexScratch::Allow(size_t num_bytes) {
+  state_->work_left += kWorkPerByte * num_bytes;
+}
 
 struct Regex::Code {
   CodePtr code;
@@ -108,8 +131,24 @@ absl::StatusOr<Regex> Regex::Compile(absl::string_view pattern) {
   }
   // Where machine code is not to be had (no such backend, or a system that
   // forbids making it) the interpreter does the same, slower.
-  pcre2_jit_compile(compiled->code.get(), PCRE2_JIT_COMPLETE);
+  pcre2_jit_compile(compiled->code.get(),
+                    PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
   return Regex(std::move(compiled));
+}
+
+int Regex::Match(absl::string_view text, size_t start, size_t end,
+                 uint64_t max_steps, RegexScratch& scratch) const {
+  RegexScratch::State& state = *scratch.state_;
+  pcre2_set_match_limit(
+      state.context.get(),
+      static_cast<uint32_t>(std::min<uint64_t>(UINT32_MAX, max_steps)));
+  // A match that would look at the end of a part is reported as a partial one,
+  // so any other is a match in the whole text too.
+  // The text was proved once; PCRE2 would prove all of it again on each call.
+  const uint32_t options =
+      PCRE2_NO_UTF_CHECK | (end < text.size() ? PCRE2_PARTIAL_HARD : 0);
+  return pcre2_match(code_->code.get(), AsSubject(text), end, start, options,
+                     state.match.get(), state.context.get());
 }
 
 absl::StatusOr<std::optional<TextRange>> Regex::Find(
@@ -130,16 +169,34 @@ absl::StatusOr<std::optional<TextRange>> Regex::Find(
       pcre2_jit_stack_assign(state.context.get(), nullptr, state.stack.get());
     }
   }
-  static_assert(limits::kPromptBytes <= UINT32_MAX / kStepsPerByte / 4);
-  const uint64_t max_steps =
-      std::min<uint64_t>(UINT32_MAX, uint64_t{kStepsPerByte} * text.size());
-  pcre2_set_match_limit(
-      state.context.get(),
-      std::max(kMinMatchSteps, static_cast<uint32_t>(max_steps)));
-  // The text was proved once; PCRE2 would prove all of it again on each call.
-  const int result =
-      pcre2_match(code_->code.get(), AsSubject(text), text.size(), start,
-                  PCRE2_NO_UTF_CHECK, state.match.get(), state.context.get());
+  size_t window = kFirstWindowBytes;
+  uint64_t max_steps = kFirstSteps;
+  int result;
+  for (;;) {
+    if (state.cancel != nullptr && state.cancel->load()) {
+      return absl::CancelledError("matching was cancelled");
+    }
+    const size_t end = WindowEnd(text, start, window);
+    result = Match(text, start, end, max_steps, scratch);
+    uint64_t spent = 0;
+    if (result == PCRE2_ERROR_MATCHLIMIT) {
+      spent = max_steps;
+      max_steps *= kStepGrowth;
+    } else if (end < text.size() && (result == PCRE2_ERROR_NOMATCH ||
+                                     result == PCRE2_ERROR_PARTIAL)) {
+      spent = end - start;
+      window = spent * kWindowGrowth;
+    } else {
+      break;
+    }
+    if (spent >= state.work_left) {
+      return absl::UnimplementedError(
+          "pattern: too expensive for this text: it looks too far ahead or "
+          "back");
+    }
+    state.work_left -= spent;
+    max_steps = std::min(max_steps, state.work_left);
+  }
   if (result == PCRE2_ERROR_NOMATCH) return std::optional<TextRange>();
   if (result < 0) {
     return absl::UnimplementedError(absl::StrCat(

@@ -6,7 +6,9 @@
 #ifndef LOWMEM_ENGINE_TEXT_REGEX_H_
 #define LOWMEM_ENGINE_TEXT_REGEX_H_
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -22,12 +24,19 @@ struct TextRange {
   bool empty() const { return begin == end; }
 };
 
-// Room that a match needs. Thread safety: one thread at a time.
+// Room that matches need, and the work they may do together: a pattern that
+// looks far ahead of each short match would else take time that grows with the
+// square of the text. Thread safety: one thread at a time.
 class RegexScratch {
  public:
-  RegexScratch();
+  // Matching ends with kCancelled once `*cancel` is true; nullptr for never.
+  // Lifetime: `cancel` must outlive the scratch.
+  explicit RegexScratch(const std::atomic<bool>* cancel = nullptr);
   ~RegexScratch();
   RegexScratch(RegexScratch&&) noexcept;
+
+  // Allows the work that is due to a text of that many bytes.
+  void Allow(size_t num_bytes);
 
  private:
   friend class Regex;
@@ -38,8 +47,8 @@ class RegexScratch {
 // Thread safety: const methods are thread-safe.
 class Regex {
  public:
-  // Compiles a pattern in PCRE2's syntax, with Unicode properties, "^" and "$"
-  // at line ends. Errors: kDataLoss for a malformed or too long pattern;
+  // Compiles a pattern in PCRE2's syntax, with Unicode properties and "$" at
+  // line ends. REQUIRES: no "^" (see TranslateOniguruma). Errors: kDataLoss for a malformed or too long pattern;
   // kUnimplemented for one that nests too deep.
   static absl::StatusOr<Regex> Compile(absl::string_view pattern);
   Regex(Regex&&) noexcept;
@@ -49,14 +58,18 @@ class Regex {
   // The leftmost match in `text` that begins at or behind `start`; nullopt when
   // there is none. Looks behind see the text before `start`.
   // REQUIRES: `text` is valid UTF-8, `start` between two characters.
-  // Errors: kUnimplemented when the pattern takes more steps or memory than it
-  // may.
+  // Errors: kUnimplemented when the pattern takes more memory than it may, or
+  // all matches with that scratch more work; kCancelled.
   absl::StatusOr<std::optional<TextRange>> Find(absl::string_view text,
                                                 size_t start,
                                                 RegexScratch& scratch) const;
 
  private:
   struct Code;
+  // What PCRE2 returns for text[0, end), told that more follows unless that is
+  // all of it.
+  int Match(absl::string_view text, size_t start, size_t end,
+            uint64_t max_steps, RegexScratch& scratch) const;
   explicit Regex(std::unique_ptr<Code> code);
   std::unique_ptr<Code> code_;
 };

@@ -43,6 +43,11 @@ class Translator {
         case '{':
           LOWMEM_RETURN_IF_ERROR(Braces());
           break;
+        case '^':
+          // PCRE2's own fails at the end of a text even where more of it is
+          // to come (PCRE2_PARTIAL_HARD).
+          Replace(1, R"((?:\A|(?<=\n)(?!\z)))");
+          break;
         default:
           Copy(1);
       }

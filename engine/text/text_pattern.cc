@@ -33,6 +33,7 @@ class PartCollector {
 
 absl::Status CutByRegex(const Regex& regex, absl::string_view text,
                         RegexScratch& scratch, PartCollector& collector) {
+  scratch.Allow(text.size());
   size_t start = 0;
   std::optional<size_t> last_end;
   while (start <= text.size()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/regex_syntax.h"
 
+#include <atomic>
 #include <string>
 
 #include "engine/text/regex.h"
@@ -97,6 +98,87 @@ TEST(RegexTest, CatastrophicPatternIsAnError) {
   RegexScratch scratch;
   EXPECT_THAT(regex.Find(std::string(64, 'a') + "b", 0, scratch),
               Fails(absl::StatusCode::kUnimplemented, "too expensive"));
+}
+
+// What lies ahead is handed to PCRE2 bit by bit; nothing found may differ from
+// what it finds in all of it.
+TEST(RegexTest, LookingAheadSeesTheWholeText) {
+  const struct {
+    const char* pattern;
+    const char* unit;  // repeated
+    const char* last;
+    size_t chars_behind;  // between the match's end and the text's
+  } rows[] = {
+      {"a+(?!a)", "a", "b", 1},       {"a+$", "a", "", 0},
+      {"a+?$", "a", "", 0},           {"(?=a*b)a+", "a", "b", 1},
+      {"a*b|a", "a", "b", 0},         {R"(a+\z|a{3})", "a", "", 0},
+      {R"(a+\b)", "a", "", 0},        {R"(\s+(?!\S)|\s+)", " ", "x", 2},
+      {R"((?:x\n)+^)", "x\n", "y", 1}, {R"(^(?:x\n)+$)", "x\n", "", 0},
+      {"(?:\u4e2d)+!", "\u4e2d", "!", 0},
+  };
+  for (const auto& row : rows) {
+    ASSERT_OK_AND_ASSIGN(const std::string translated,
+                         TranslateOniguruma(row.pattern));
+    ASSERT_OK_AND_ASSIGN(const Regex regex, Regex::Compile(translated));
+    for (const int count : {3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256,
+                            257, 1023, 1024, 1025, 50'000}) {
+      std::string text;
+      for (int i = 0; i < count; ++i) text += row.unit;
+      text += row.last;
+      RegexScratch scratch;
+      ASSERT_OK_AND_ASSIGN(const auto match, regex.Find(text, 0, scratch));
+      ASSERT_TRUE(match.has_value()) << row.pattern << count;
+      EXPECT_EQ(match->begin, 0u) << row.pattern << count;
+      EXPECT_EQ(match->end, text.size() - row.chars_behind)
+          << row.pattern << count;
+    }
+  }
+}
+
+TEST(RegexTest, LineBeginsAreNotAtTheEndOfAWindow) {
+  ASSERT_OK_AND_ASSIGN(const std::string translated,
+                       TranslateOniguruma(R"(x\n^|x|y)"));
+  ASSERT_OK_AND_ASSIGN(const Regex regex, Regex::Compile(translated));
+  for (size_t before = 0; before < 300; ++before) {
+    const std::string text = std::string(before, ' ') + "x\ny";
+    RegexScratch scratch;
+    ASSERT_OK_AND_ASSIGN(const auto match, regex.Find(text, 0, scratch));
+    ASSERT_TRUE(match.has_value());
+    EXPECT_EQ(match->end, before + 2);
+    // At the very end of a text no line begins.
+    ASSERT_OK_AND_ASSIGN(const auto last,
+                         regex.Find(text.substr(0, before + 2), 0, scratch));
+    ASSERT_TRUE(last.has_value());
+    EXPECT_EQ(last->end, before + 1);
+  }
+}
+
+TEST(RegexTest, WorkOfAllMatchesIsBounded) {
+  for (const char* pattern :
+       {R"([\x{0}-\x{10ffff}]*?zz|a)", "(?=a*b)a|a", "(?:a|a){0,12}b|a"}) {
+    ASSERT_OK_AND_ASSIGN(const Regex regex, Regex::Compile(pattern));
+    const std::string text(200'000, 'a');
+    RegexScratch scratch;
+    scratch.Allow(text.size());
+    absl::Status status;
+    // Without the bound the last matches would be as dear as the first.
+    for (size_t pos = 0; pos < text.size() && status.ok(); ++pos) {
+      status = regex.Find(text, pos, scratch).status();
+    }
+    EXPECT_THAT(status,
+                Fails(absl::StatusCode::kUnimplemented, "too expensive"))
+        << pattern;
+  }
+}
+
+TEST(RegexTest, CancelledMatchingEnds) {
+  ASSERT_OK_AND_ASSIGN(const Regex regex, Regex::Compile("a"));
+  std::atomic<bool> cancel = false;
+  RegexScratch scratch(&cancel);
+  EXPECT_THAT(regex.Find("a", 0, scratch), testing::IsOk());
+  cancel = true;
+  EXPECT_THAT(regex.Find("a", 0, scratch),
+              Fails(absl::StatusCode::kCancelled, "cancelled"));
 }
 
 TEST(RegexTest, LongRunsDoNotRecurse) {
