@@ -13,6 +13,7 @@ namespace lowmem {
 namespace {
 
 constexpr uint32_t kNone = 0xFFFFFFFF;
+constexpr uint32_t kStepsBetweenChecks = 1024;  // for cancellation
 constexpr int32_t kGone = -1;  // id of a symbol that was joined to its left one
 
 uint64_t HashOfPair(int32_t left, int32_t right) {
@@ -113,8 +114,12 @@ void BpeEncoder::Push(uint32_t pos) {
 
 void BpeEncoder::MergeAll() {
   heap_.clear();
-  for (uint32_t pos = 0; pos + 1 < symbols_.size(); ++pos) Push(pos);
+  for (uint32_t pos = 0; pos + 1 < symbols_.size(); ++pos) {
+    if (pos % kStepsBetweenChecks == 0 && IsCancelled()) return;
+    Push(pos);
+  }
   while (!heap_.empty()) {
+    if (num_steps_ % kStepsBetweenChecks == 0 && IsCancelled()) return;
     std::pop_heap(heap_.begin(), heap_.end());
     const Candidate top = heap_.back();
     heap_.pop_back();

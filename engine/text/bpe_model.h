@@ -9,6 +9,7 @@
 #define LOWMEM_ENGINE_TEXT_BPE_MODEL_H_
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -83,9 +84,13 @@ class BpeModel {
 // it.
 class BpeEncoder {
  public:
-  explicit BpeEncoder(const BpeModel& model) : model_(model) {}
+  // Lifetime: `cancel` must outlive it; nullptr for never.
+  explicit BpeEncoder(const BpeModel& model,
+                      const std::atomic<bool>* cancel = nullptr)
+      : model_(model), cancel_(cancel) {}
 
-  // Appends the ids of `piece` (bytes, fewer than 2^32).
+  // Appends the ids of `piece` (bytes, fewer than 2^32). Once `*cancel` is true
+  // it may end early, with ids that are of no use.
   void Append(absl::string_view piece, std::vector<int32_t>& ids);
 
   // Pairs looked at so far: a measure of work that needs no clock.
@@ -112,7 +117,10 @@ class BpeEncoder {
   void Push(uint32_t pos);
   void MergeAll();
 
+  bool IsCancelled() const { return cancel_ != nullptr && cancel_->load(); }
+
   const BpeModel& model_;
+  const std::atomic<bool>* const cancel_;
   std::string spelling_;
   std::vector<Symbol> symbols_;
   std::vector<Candidate> heap_;

@@ -62,18 +62,21 @@ class RecentPieces {
 // One text on its way through the stages.
 class Encoding {
  public:
-  Encoding(const ByteBpeTokenizer::Stages& stages, bool parse_special,
+  Encoding(const ByteBpeTokenizer::Stages& stages, const Tokenizer::EncodeOptions& options,
            std::vector<int32_t>& ids)
       : stages_(stages),
-        parse_special_(parse_special),
+        parse_special_(options.parse_special),
+        cancel_(options.cancel),
         ids_(ids),
-        encoder_(stages.model) {}
+        encoder_(stages.model, options.cancel),
+        scratch_(options.cancel) {}
 
   absl::Status Run(absl::string_view text) {
     std::vector<TokenOrText> parts;
     LOWMEM_RETURN_IF_ERROR(stages_.added_tokens.Split(
         text, AddedTokens::Pass::kRaw, parse_special_, scratch_, parts));
     for (const TokenOrText& part : parts) {
+      LOWMEM_RETURN_IF_ERROR(CheckCancel());
       if (part.id.has_value()) {
         ids_.push_back(*part.id);
         continue;
@@ -97,6 +100,7 @@ class Encoding {
     LOWMEM_RETURN_IF_ERROR(stages_.added_tokens.Split(
         text, AddedTokens::Pass::kNormalized, parse_special_, scratch_, parts));
     for (const TokenOrText& part : parts) {
+      LOWMEM_RETURN_IF_ERROR(CheckCancel());
       if (part.id.has_value()) {
         ids_.push_back(*part.id);
       } else {
@@ -117,13 +121,21 @@ class Encoding {
       encoder_.Append(absl::string_view(cut.text).substr(
                           piece.begin, piece.end - piece.begin),
                       ids_);
+      LOWMEM_RETURN_IF_ERROR(CheckCancel());
       recent.Remember(piece, {begin, ids_.size()});
     }
-    return absl::OkStatus();
+    return CheckCancel();
+  }
+
+  absl::Status CheckCancel() const {
+    return cancel_ != nullptr && cancel_->load()
+               ? absl::CancelledError("encoding was cancelled")
+               : absl::OkStatus();
   }
 
   const ByteBpeTokenizer::Stages& stages_;
   const bool parse_special_;
+  const std::atomic<bool>* const cancel_;
   std::vector<int32_t>& ids_;
   BpeEncoder encoder_;
   RegexScratch scratch_;
@@ -160,7 +172,7 @@ absl::StatusOr<std::vector<int32_t>> ByteBpeTokenizer::Encode(
     ids.insert(ids.end(), around.prefix.begin(), around.prefix.end());
   }
   LOWMEM_RETURN_IF_ERROR(
-      Encoding(stages_, options.parse_special, ids).Run(text));
+      Encoding(stages_, options, ids).Run(text));
   if (options.add_special) {
     ids.insert(ids.end(), around.suffix.begin(), around.suffix.end());
   }

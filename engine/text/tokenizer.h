@@ -5,6 +5,7 @@
 #ifndef LOWMEM_ENGINE_TEXT_TOKENIZER_H_
 #define LOWMEM_ENGINE_TEXT_TOKENIZER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,12 +31,15 @@ class Tokenizer {
     // Recognise special tokens spelt out in the text; false for text of users.
     // Added tokens that are not special are recognised all the same.
     bool parse_special = true;
+    // Encode ends soon with kCancelled once this is true; nullptr for never.
+    const std::atomic<bool>* cancel = nullptr;
   };
 
   virtual ~Tokenizer() = default;
 
   // Errors: kInvalidArgument for text that is no valid UTF-8 or longer than
-  // limits::kPromptBytes.
+  // limits::kPromptBytes; kUnimplemented for a pattern that is too expensive
+  // for the text; kCancelled.
   virtual absl::StatusOr<std::vector<int32_t>> Encode(
       absl::string_view text, const EncodeOptions& options) const = 0;
 

@@ -2,6 +2,7 @@
 // Decoding and streaming, and what the whole pipeline promises.
 #include "engine/text/tokenizer.h"
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,19 @@ TEST_F(TokenizerTest, MegabyteWithoutAWordBreak) {
     ASSERT_OK_AND_ASSIGN(const auto decoded,
                          tokenizer_->Decode(Ids(*tokenizer_, text), false));
     EXPECT_EQ(decoded, text);
+  }
+}
+
+TEST_F(TokenizerTest, CancelledEncodingEnds) {
+  std::atomic<bool> cancel = false;
+  Tokenizer::EncodeOptions options;
+  options.cancel = &cancel;
+  EXPECT_THAT(tokenizer_->Encode("a b", options), testing::IsOk());
+  cancel = true;
+  for (const std::string& text :
+       {std::string("a b"), std::string("<s>"), std::string(1u << 20, 'a')}) {
+    EXPECT_THAT(tokenizer_->Encode(text, options),
+                Fails(absl::StatusCode::kCancelled, "cancelled"));
   }
 }
 
