@@ -69,7 +69,7 @@ class AddedTokens {
   // Cuts `text` into tokens and what lies between: the leftmost match, of those
   // that begin there the longest. A match that single_word or `parse_special`
   // rules out is text and is not looked into for shorter ones. An empty text
-  // has no parts. Usable after Finish.
+  // has no parts. Usable after Finish. Errors: those of Regex::Find.
   absl::Status Split(absl::string_view text, Pass pass, bool parse_special,
                      RegexScratch& scratch,
                      std::vector<TokenOrText>& parts) const;

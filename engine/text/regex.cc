@@ -92,6 +92,10 @@ void RegexScratch::Allow(size_t num_bytes) {
   state_->work_left += kWorkPerByte * num_bytes;
 }
 
+bool RegexScratch::is_cancelled() const {
+  return state_->cancel != nullptr && state_->cancel->load();
+}
+
 struct Regex::Code {
   CodePtr code;
 };
@@ -173,7 +177,7 @@ absl::StatusOr<std::optional<TextRange>> Regex::Find(
   uint64_t max_steps = kFirstSteps;
   int result;
   for (;;) {
-    if (state.cancel != nullptr && state.cancel->load()) {
+    if (scratch.is_cancelled()) {
       return absl::CancelledError("matching was cancelled");
     }
     const size_t end = WindowEnd(text, start, window);

@@ -37,6 +37,7 @@ class RegexScratch {
 
   // Allows the work that is due to a text of that many bytes.
   void Allow(size_t num_bytes);
+  bool is_cancelled() const;
 
  private:
   friend class Regex;

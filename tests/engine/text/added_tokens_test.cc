@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/added_tokens.h"
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -122,6 +123,16 @@ TEST_F(AddedTokensTest, RunsOfStrippingTokensAreLinear) {
   const std::string text(1u << 20, '\n');
   ASSERT_THAT(tokens_.Split(text, Pass::kRaw, true, scratch_, parts), IsOk());
   EXPECT_EQ(parts.size(), text.size());
+}
+
+TEST_F(AddedTokensTest, CancelledSearchEnds) {
+  Add({.content = "<s>", .id = 1});
+  Finish();
+  const std::atomic<bool> cancel = true;
+  RegexScratch scratch(&cancel);
+  std::vector<TokenOrText> parts;
+  EXPECT_THAT(tokens_.Split("abc", Pass::kRaw, true, scratch, parts),
+              Fails(absl::StatusCode::kCancelled, "cancelled"));
 }
 
 TEST_F(AddedTokensTest, SingleWordStandsAlone) {
