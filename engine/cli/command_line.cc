@@ -41,7 +41,7 @@ CommandLine::CommandLine()
       "Options above may also stand behind the command. SIZE is a number of\n"
       "bytes, or one with K, M or G (powers of 1024): 512M, 1.5G.\n\n"
       "Example:\n"
-      "  lowmem-run -m models/smollm2 generate -p \"Once upon a time\" -n "
+      "  lowmem-run -m models/smollm2-bf16 generate -p \"Once upon a time\" -n "
       "64\n\n"
       "See lowmem-run COMMAND --help for each command.");
   DefineGlobal();
@@ -227,7 +227,7 @@ void CommandLine::DefineGenerate() {
 void CommandLine::DefineInfo() {
   CLI::App& command =
       AddCommand("info", "Family, size, memory forecast and tensors of a model",
-                 "lowmem-run -m models/smollm2 info --tensors");
+                 "lowmem-run -m models/smollm2-bf16 info --tensors");
   command.add_flag("--tensors", flags_.info.tensors, "List every tensor");
   command.add_flag(
       "--plan",
@@ -243,7 +243,8 @@ void CommandLine::DefineInfo() {
 void CommandLine::DefineTokenize() {
   CLI::App& command = AddCommand(
       "tokenize", "Text to token ids, or back",
-      "echo '{\"text\": \"Hello\"}' | lowmem-run -m models/smollm2 tokenize\n\n"
+      "echo '{\"text\": \"Hello\"}' | lowmem-run -m models/smollm2-bf16 "
+      "tokenize\n\n"
       "stdin has one JSON object a line: text, and as an option add_special "
       "and\n"
       "parse_special (both true by default). stdout has one a line: ids, or "
@@ -259,7 +260,7 @@ void CommandLine::DefineTrace() {
   TraceFlags& trace = flags_.trace;
   CLI::App& command = AddCommand(
       "trace", "Hidden states and logits of a prompt, to a file",
-      "lowmem-run -m models/smollm2 trace --prompt-ids 1,2,3 --out "
+      "lowmem-run -m models/smollm2-bf16 trace --prompt-ids 1,2,3 --out "
       "t.safetensors\n\n"
       "F32 tensors: hidden.0 (after the embedding), hidden.1 to hidden.N "
       "(after\n"
@@ -277,9 +278,9 @@ void CommandLine::DefineTrace() {
 
 void CommandLine::DefinePerplexity() {
   PerplexityFlags& perplexity = flags_.perplexity;
-  CLI::App& command =
-      AddCommand("perplexity", "How well a model predicts a text",
-                 "lowmem-run -m models/smollm2 perplexity --file text.txt");
+  CLI::App& command = AddCommand(
+      "perplexity", "How well a model predicts a text",
+      "lowmem-run -m models/smollm2-bf16 perplexity --file text.txt");
   options_
       .AddText(command, "--file", "FILE", "The text; - is stdin",
                perplexity.file)
@@ -311,7 +312,7 @@ void CommandLine::DefineBench() {
   BenchFlags& bench = flags_.bench;
   CLI::App& command = AddCommand(
       "bench", "Modes side by side, each in a process of its own",
-      "lowmem-run -m models/smollm2 bench --modes mmap,copy -p 128 -n 64");
+      "lowmem-run -m models/smollm2-bf16 bench --modes mmap,copy -p 128 -n 64");
   options_.AddValue(command, "--modes", "MODE,...", "Default: mmap,copy",
                     [&bench](const std::string& text) {
                       return AssignTo(ParseModes(text), bench.modes);
