@@ -83,6 +83,25 @@ TEST_P(RealModelsTest, PromptIdsAndGreedyIdsAreTheReferences) {
   }
 }
 
+// Logits and hidden states are the same in both modes, bit for bit.
+TEST_P(RealModelsTest, TraceIsTheSameBytesInBothModes) {
+  const std::string model =
+      absl::StrCat(LOWMEM_SOURCE_DIR, "/", GetParam().path);
+  if (!std::filesystem::exists(model)) {
+    GTEST_SKIP() << GetParam().path << " is absent; ./dev fetch gets it";
+  }
+  const TempFolder folder;
+  for (const char* mode : {"mmap", "copy"}) {
+    const SubprocessResult result =
+        RunCli({"-m", model, "--mode", mode, "trace", "--prompt-ids",
+                "9707,11,358,1079,264,1614", "--out", folder.Path(mode)});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  const std::string mapped = ReadFile(folder.Path("mmap"));
+  EXPECT_GT(mapped.size(), 6u * 49152 * sizeof(float));
+  EXPECT_TRUE(mapped == ReadFile(folder.Path("copy")));
+}
+
 INSTANTIATE_TEST_SUITE_P(RealModels, RealModelsTest,
                          ::testing::ValuesIn(kModels),
                          [](const ::testing::TestParamInfo<RealModel>& row) {
