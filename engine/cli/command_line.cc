@@ -107,7 +107,8 @@ void CommandLine::DefineGlobal() {
       });
   options_.AddValue(
       app_, "--ram-budget", "SIZE|auto",
-      "The most memory the process may take; auto: the smaller of available "
+      "What the process itself may hold, mapped weights apart; auto: the "
+      "smaller of available "
       "memory and the control group's limit, less 1/16 (at least 32 MiB)",
       [&global](const std::string& text) {
         LOWMEM_ASSIGN_OR_RETURN(global.ram_budget_bytes,
@@ -305,7 +306,8 @@ void CommandLine::DefineConvert() {
   options_
       .AddText(command, "OUT", "PATH", "The folder to write", convert.out_path)
       ->required();
-  command.add_flag("--force", convert.force, "Overwrite OUT");
+  command.add_flag("--force", convert.force,
+                   "Replace OUT if it is a model's folder or empty");
 }
 
 void CommandLine::DefineBench() {
