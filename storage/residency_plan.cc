@@ -36,6 +36,12 @@ struct Totals {
   uint64_t looked_up_bytes = 0;
 };
 
+// Of the sum, which AddUp has proved.
+uint64_t FixedBytes(const Totals& totals) {
+  return totals.fixed_bytes +
+         totals.num_tensors * ResidencyPlan::kAlignmentBytes;
+}
+
 absl::StatusOr<Totals> AddUp(const ResidencyRequest& request) {
   Totals totals;
   uint64_t sum = 0;
@@ -182,11 +188,15 @@ void CountBytes(ResidencyPlan& plan) {
 
 }  // namespace
 
+uint64_t LeastResidentBytes(const ResidencyRequest& request) {
+  const absl::StatusOr<Totals> totals = AddUp(request);
+  if (!totals.ok()) return std::numeric_limits<uint64_t>::max();
+  return FixedBytes(*totals);
+}
+
 absl::StatusOr<ResidencyPlan> PlanResidency(const ResidencyRequest& request) {
   LOWMEM_ASSIGN_OR_RETURN(const Totals totals, AddUp(request));
-  const uint64_t padding_bytes =
-      totals.num_tensors * ResidencyPlan::kAlignmentBytes;
-  const uint64_t fixed_bytes = totals.fixed_bytes + padding_bytes;
+  const uint64_t fixed_bytes = FixedBytes(totals);
 
   ResidencyPlan plan;
   for (const auto& step : request.steps) {

@@ -66,6 +66,11 @@ struct ResidencyPlan {
   uint64_t streamed_bytes_per_pass = 0;  // of the steps
 };
 
+// What no plan for the request does without: the rows that may not stream, and
+// each tensor's alignment. What reading takes is not included. UINT64_MAX when
+// that does not fit 64 bits.
+uint64_t LeastResidentBytes(const ResidencyRequest& request);
+
 // Spreads the resident rows evenly: the resident share of the first n steps is,
 // for every n, that of all steps to within a row, so that storage and
 // computation are busy together all the way. Within a step few large pieces

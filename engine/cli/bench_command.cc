@@ -39,10 +39,13 @@ std::vector<int32_t> PromptIds(uint32_t num_tokens, uint32_t vocab_size) {
 // What one child process does: the meter of one generation to stdout.
 absl::Status RunOnce(const Flags& flags, Console& console) {
   const BenchFlags& bench = flags.bench;
-  LOWMEM_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Engine> engine,
-      OpenEngine(flags.global,
-                 {bench.num_prompt_tokens + bench.num_new_tokens, 0}, console));
+  const EngineLimits limits = {
+      .max_context_tokens = bench.num_prompt_tokens + bench.num_new_tokens,
+      .sequence_need = [&bench](TokenizeFunction) {
+        return SequenceNeed{.prompt_tokens = bench.num_prompt_tokens};
+      }};
+  LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                          OpenEngine(flags.global, limits, console));
   LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                           engine->NewSession());
   LOWMEM_RETURN_IF_ERROR(session->AppendIds(

@@ -99,15 +99,16 @@ void CommandLine::DefineGlobal() {
       global.model_path);
   options_.AddValue(
       app_, "--mode", "MODE",
-      "Where weights live while the model runs: mmap (the mapped file) or "
-      "copy (heap, in the file's dtype). Default: mmap; under a budget, "
-      "copy when it fits",
+      "Where weights live while the model runs: mmap (the mapped file), copy "
+      "(heap, in the file's dtype), stream (as many rows in heap as the budget "
+      "allows, the others read ahead in every pass) or auto: mmap; under a "
+      "budget copy when the model fits it, else stream",
       [&global](const std::string& text) {
         return AssignTo(ParseMode(text), global.mode);
       });
   options_.AddValue(
       app_, "--ram-budget", "SIZE|auto",
-      "What the process itself may hold, mapped weights apart; auto: the "
+      "What the process may hold and leave in the page cache; auto: the "
       "smaller of available "
       "memory and the control group's limit, less 1/16 (at least 32 MiB)",
       [&global](const std::string& text) {
@@ -124,9 +125,14 @@ void CommandLine::DefineGlobal() {
       [&global](const std::string& text) {
         return AssignTo(ParseInteger(text, 1, kMaxThreads), global.num_threads);
       });
-  options_.AddValue(app_, "--io", "HOW",
-                    "How the file is read: auto or buffered (the page cache)",
-                    CheckIo);
+  options_.AddValue(
+      app_, "--io", "HOW",
+      "How mode stream reads: uring (io_uring) or pread (threads), both past "
+      "the page cache, buffered (threads, through it), or auto: what is "
+      "fastest here. The results do not depend on it",
+      [&global](const std::string& text) {
+        return AssignTo(ParseIo(text), global.io);
+      });
   options_.AddValue(app_, "--kv", "DTYPE", "How keys and values are kept: f32",
                     CheckKv);
   app_.add_flag("--json", global.json, "Results as JSON on stdout");
@@ -200,6 +206,7 @@ void CommandLine::DefineGenerate() {
       "Tokens at most; -1: to the end of the text or of the context. "
       "Default: 256",
       [&generate](const std::string& text) {
+        generate.is_length_asked = true;
         return AssignTo(
             ParseInteger(text, -1, std::numeric_limits<int64_t>::max()),
             generate.options.max_new_tokens);
@@ -216,7 +223,8 @@ void CommandLine::DefineGenerate() {
                    "Go on behind end tokens");
   options_.AddCount(
       command, "--ctx",
-      "Longest sequence in tokens. Default: what the model was trained for",
+      "Longest sequence in tokens. Default: what the model was trained for; "
+      "under a budget prompt and answer",
       generate.max_context_tokens, 1, kMaxContextTokens);
   options_.AddCount(
       command, "--prefill-chunk",

@@ -23,6 +23,7 @@ struct GlobalFlags {
   // `auto` has become a number here.
   std::optional<uint64_t> ram_budget_bytes;
   uint32_t num_threads = 0;  // 0: one a processor
+  Io io = Io::kAuto;
   bool json = false;
   bool stats = false;
   bool quiet = false;
@@ -38,6 +39,7 @@ struct PromptFlags {
 struct GenerateFlags {
   PromptFlags prompt;
   GenerateOptions options;
+  bool is_length_asked = false;       // -n was given
   uint32_t max_context_tokens = 0;    // 0: the model's
   uint32_t prefill_chunk_tokens = 0;  // 0: chosen
 };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // lowmem-run generate. Uses nothing of the engine but its public API, as a
 // program of somebody else would.
+#include <algorithm>
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "engine/cli/command.h"
 #include "engine/cli/open_engine.h"
@@ -21,6 +24,26 @@ void AppendIds(absl::string_view key, const std::vector<int32_t>& ids,
   json.EndArray();
 }
 
+uint32_t SumOrMax(uint64_t a, uint64_t b) {
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(a + b, std::numeric_limits<uint32_t>::max()));
+}
+
+// A length that was asked for must fit; the default one yields to the budget.
+SequenceNeed NeedOf(const GenerateFlags& generate, uint64_t num_prompt_tokens) {
+  const int64_t num_new_tokens = generate.options.max_new_tokens;
+  SequenceNeed need;
+  need.prompt_tokens = SumOrMax(num_prompt_tokens, 0);
+  need.least_context_tokens = SumOrMax(num_prompt_tokens, 1);
+  if (num_new_tokens < 0) return need;
+  need.wanted_context_tokens = SumOrMax(
+      num_prompt_tokens, static_cast<uint64_t>(num_new_tokens));
+  if (generate.is_length_asked) {
+    need.least_context_tokens = need.wanted_context_tokens;
+  }
+  return need;
+}
+
 std::string ResultJson(const std::vector<int32_t>& prompt_ids,
                        const GenerateResult& result) {
   JsonWriter json;
@@ -39,13 +62,17 @@ std::string ResultJson(const std::vector<int32_t>& prompt_ids,
 
 absl::Status RunGenerate(const Flags& flags, Console& console) {
   const GenerateFlags& generate = flags.generate;
-  LOWMEM_ASSIGN_OR_RETURN(const PromptFlags prompt,
-                          ReadPrompt(generate.prompt));
-  LOWMEM_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Engine> engine,
-      OpenEngine(flags.global,
-                 {generate.max_context_tokens, generate.prefill_chunk_tokens},
-                 console));
+  LOWMEM_ASSIGN_OR_RETURN(PromptFlags prompt, ReadPrompt(generate.prompt));
+  const EngineLimits limits = {
+      .max_context_tokens = generate.max_context_tokens,
+      .prefill_chunk_tokens = generate.prefill_chunk_tokens,
+      .sequence_need =
+          [&](TokenizeFunction tokenize) -> absl::StatusOr<SequenceNeed> {
+        LOWMEM_RETURN_IF_ERROR(TokenizePrompt(tokenize, prompt));
+        return NeedOf(generate, prompt.ids->size());
+      }};
+  LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                          OpenEngine(flags.global, limits, console));
   LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                           engine->NewSession());
   LOWMEM_RETURN_IF_ERROR(AppendPrompt(prompt, *session));

@@ -35,12 +35,12 @@ void AppendConfig(const ModelSummary& summary, JsonWriter& json) {
 
 // Tokens that the mode has room for; 0 when it does not fit the budget.
 uint32_t ContextTokens(const ModeSummary& mode) {
-  return mode.planned ? mode.planned->footprint.context_tokens : 0;
+  return mode.planned ? mode.planned->context_tokens() : 0;
 }
 
 // Sizes are those of the plan, or of the smallest where none fits the budget.
 void AppendMode(const ModeSummary& mode, bool has_budget, JsonWriter& json) {
-  const MemoryForecast& forecast = mode.planned ? *mode.planned : mode.smallest;
+  const MemoryForecast& forecast = mode.planned ? mode.planned->forecast : mode.smallest;
   const ModelFootprint& footprint = forecast.footprint;
   json.Key(ModeName(forecast.mode)).BeginObject();
   json.Key("heap_weight_bytes").Uint(forecast.heap_weight_bytes);

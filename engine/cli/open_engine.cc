@@ -14,6 +14,9 @@ EngineOptions EngineOptionsOf(const GlobalFlags& flags,
   options.ram_budget_bytes = flags.ram_budget_bytes;
   options.max_context_tokens = limits.max_context_tokens;
   options.prefill_chunk_tokens = limits.prefill_chunk_tokens;
+  options.sequence_need = limits.sequence_need;
+  options.scores_every_token = limits.scores_every_token;
+  options.io = flags.io;
   options.on_load_progress = [&progress](const LoadProgress& load) {
     progress.Update(load.done_bytes, load.total_bytes);
     return CheckInterrupted();

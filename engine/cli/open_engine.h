@@ -4,6 +4,7 @@
 #ifndef LOWMEM_ENGINE_CLI_OPEN_ENGINE_H_
 #define LOWMEM_ENGINE_CLI_OPEN_ENGINE_H_
 
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,8 @@ namespace lowmem::cli {
 struct EngineLimits {
   uint32_t max_context_tokens = 0;    // 0: the model's
   uint32_t prefill_chunk_tokens = 0;  // 0: chosen
+  std::function<absl::StatusOr<SequenceNeed>(TokenizeFunction)> sequence_need;
+  bool scores_every_token = false;
 };
 
 // The options of an engine, with `progress` shown while weights are copied and

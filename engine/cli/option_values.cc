@@ -97,10 +97,10 @@ absl::StatusOr<std::vector<uint64_t>> ParseBudgets(absl::string_view text) {
 }
 
 absl::StatusOr<Mode> ParseMode(absl::string_view text) {
-  if (text == "mmap") return Mode::kMmap;
-  if (text == "copy") return Mode::kCopy;
-  if (text == "stream") return NotYet("--mode", text, "mmap or copy");
-  return Expected("mmap, copy or stream", text);
+  for (const Mode mode : {Mode::kAuto, Mode::kMmap, Mode::kCopy, Mode::kStream}) {
+    if (text == ModeName(mode)) return mode;
+  }
+  return Expected("auto, mmap, copy or stream", text);
 }
 
 absl::StatusOr<std::vector<Mode>> ParseModes(absl::string_view text) {
@@ -120,10 +120,9 @@ absl::Status AddStopText(const std::string& text,
   return absl::OkStatus();
 }
 
-absl::Status CheckIo(absl::string_view text) {
-  if (text == "auto" || text == "buffered") return absl::OkStatus();
-  if (text == "uring" || text == "pread") {
-    return NotYet("--io", text, "auto or buffered");
+absl::StatusOr<Io> ParseIo(absl::string_view text) {
+  for (const Io io : {Io::kAuto, Io::kUring, Io::kPread, Io::kBuffered}) {
+    if (text == IoName(io)) return io;
   }
   return Expected("auto, uring, pread or buffered", text);
 }

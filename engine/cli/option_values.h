@@ -28,7 +28,7 @@ absl::StatusOr<float> ParseNumber(absl::string_view text, float min, float max);
 absl::StatusOr<std::vector<int32_t>> ParseIds(absl::string_view text);
 // "512M,1G". At least one.
 absl::StatusOr<std::vector<uint64_t>> ParseBudgets(absl::string_view text);
-// "mmap", "copy". kUnimplemented for "stream".
+// "auto", "mmap", "copy", "stream".
 absl::StatusOr<Mode> ParseMode(absl::string_view text);
 // "mmap,copy". At least one.
 absl::StatusOr<std::vector<Mode>> ParseModes(absl::string_view text);
@@ -36,8 +36,8 @@ absl::StatusOr<std::vector<Mode>> ParseModes(absl::string_view text);
 // bytes.
 absl::Status AddStopText(const std::string& text,
                          std::vector<std::string>& stops);
-// OK for "auto" and "buffered"; kUnimplemented for "uring" and "pread".
-absl::Status CheckIo(absl::string_view text);
+// "auto", "uring", "pread", "buffered".
+absl::StatusOr<Io> ParseIo(absl::string_view text);
 // OK for "f32"; kUnimplemented for "bf16" and "q8".
 absl::Status CheckKv(absl::string_view text);
 

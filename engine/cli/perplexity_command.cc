@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // lowmem-run perplexity: how well a model predicts a text.
+#include <algorithm>
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/cli/command.h"
@@ -15,6 +18,15 @@
 
 namespace lowmem::cli {
 namespace {
+
+// A window of the whole text where that fits, and else the longest that does.
+SequenceNeed NeedOf(size_t num_tokens) {
+  const uint32_t window_tokens = static_cast<uint32_t>(
+      std::min<size_t>(num_tokens, std::numeric_limits<uint32_t>::max()));
+  return {.prompt_tokens = window_tokens,
+          .least_context_tokens = std::min(window_tokens, 2u),
+          .wanted_context_tokens = window_tokens};
+}
 
 std::string ResultJson(const PerplexityResult& result, const Meter& meter) {
   JsonWriter json;
@@ -37,13 +49,21 @@ absl::Status RunPerplexity(const Flags& flags, Console& console) {
   const PerplexityFlags& perplexity = flags.perplexity;
   LOWMEM_ASSIGN_OR_RETURN(const std::string text,
                           ReadText(perplexity.file, limits::kPromptBytes));
+  const EngineLimits limits = {
+      .max_context_tokens = perplexity.max_context_tokens,
+      .sequence_need = [&](TokenizeFunction tokenize)
+          -> absl::StatusOr<SequenceNeed> {
+        LOWMEM_ASSIGN_OR_RETURN(const std::vector<int32_t> text_ids,
+                                tokenize(text, /*parse_special=*/true));
+        return NeedOf(text_ids.size());
+      },
+      .scores_every_token = true};
   std::unique_ptr<EngineState> engine;
   {
     Progress progress(kCopyingWeights, console.quiet());
     LOWMEM_ASSIGN_OR_RETURN(
         engine,
-        EngineState::Open(EngineOptionsOf(
-            flags.global, {perplexity.max_context_tokens, 0}, progress)));
+        EngineState::Open(EngineOptionsOf(flags.global, limits, progress)));
   }
   LOWMEM_ASSIGN_OR_RETURN(
       const std::vector<int32_t> ids,

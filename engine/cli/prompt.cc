@@ -17,6 +17,14 @@ absl::StatusOr<PromptFlags> ReadPrompt(const PromptFlags& flags) {
   return prompt;
 }
 
+absl::Status TokenizePrompt(TokenizeFunction tokenize, PromptFlags& prompt) {
+  if (prompt.ids.has_value()) return absl::OkStatus();
+  LOWMEM_ASSIGN_OR_RETURN(
+      prompt.ids, tokenize(prompt.text.value_or(""), /*parse_special=*/true));
+  prompt.text.reset();
+  return absl::OkStatus();
+}
+
 absl::Status AppendPrompt(const PromptFlags& prompt, Session& session) {
   LOWMEM_RETURN_IF_ERROR(prompt.ids.has_value()
                              ? session.AppendIds(*prompt.ids)

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/cli/flags.h"
+#include "lowmem/options.h"
 #include "lowmem/session.h"
 
 namespace lowmem::cli {
@@ -17,6 +18,10 @@ namespace lowmem::cli {
 // time.
 // Errors: those of ReadText.
 absl::StatusOr<PromptFlags> ReadPrompt(const PromptFlags& flags);
+
+// Replaces a text by its ids, so that it is tokenized once.
+// REQUIRES: `prompt` comes from ReadPrompt.
+absl::Status TokenizePrompt(TokenizeFunction tokenize, PromptFlags& prompt);
 
 // REQUIRES: `prompt` comes from ReadPrompt.
 // Errors: kInvalidArgument and kOutOfRange as Session; kInvalidArgument for a

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/cli/command.h"
 #include "engine/cli/open_engine.h"
+#include "engine/cli/prompt.h"
 #include "engine/cli/signals.h"
 #include "engine/cli/stats.h"
 #include "engine/generate/engine_state.h"
@@ -14,22 +15,30 @@ namespace lowmem::cli {
 
 absl::Status RunTrace(const Flags& flags, Console& console) {
   const TraceFlags& trace = flags.trace;
+  PromptFlags prompt = trace.prompt;
+  const EngineLimits limits = {
+      .prefill_chunk_tokens = trace.prefill_chunk_tokens,
+      .sequence_need =
+          [&](TokenizeFunction tokenize) -> absl::StatusOr<SequenceNeed> {
+        LOWMEM_RETURN_IF_ERROR(TokenizePrompt(tokenize, prompt));
+        const uint32_t num_tokens = static_cast<uint32_t>(prompt.ids->size());
+        return SequenceNeed{num_tokens, num_tokens, num_tokens};
+      },
+      .scores_every_token = true};
   std::unique_ptr<EngineState> engine;
   {
     Progress progress(kCopyingWeights, console.quiet());
     LOWMEM_ASSIGN_OR_RETURN(
-        engine, EngineState::Open(EngineOptionsOf(
-                    flags.global, {0, trace.prefill_chunk_tokens}, progress)));
+        engine, EngineState::Open(
+                    EngineOptionsOf(flags.global, limits, progress)));
   }
-  std::vector<int32_t> ids;
-  if (trace.prompt.ids.has_value()) {
-    ids = *trace.prompt.ids;
-  } else {
-    LOWMEM_ASSIGN_OR_RETURN(
-        ids, engine->tokenizer().Encode(*trace.prompt.text,
-                                        {/*add_special=*/true,
-                                         /*parse_special=*/true}));
-  }
+  LOWMEM_RETURN_IF_ERROR(TokenizePrompt(
+      [&engine](absl::string_view text, bool parse_special) {
+        return engine->tokenizer().Encode(
+            text, {/*add_special=*/true, /*parse_special=*/parse_special});
+      },
+      prompt));
+  const std::vector<int32_t>& ids = *prompt.ids;
   LOWMEM_RETURN_IF_ERROR(
       WriteTrace(*engine, ids, trace.out_path, &InterruptedFlag()));
   Meter meter;

@@ -72,6 +72,20 @@ absl::string_view ModeName(Mode mode) {
   return "unknown";
 }
 
+absl::string_view IoName(Io io) {
+  switch (io) {
+    case Io::kAuto:
+      return "auto";
+    case Io::kUring:
+      return "uring";
+    case Io::kPread:
+      return "pread";
+    case Io::kBuffered:
+      return "buffered";
+  }
+  return "unknown";
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(
     const EngineOptions& options) {
   LOWMEM_ASSIGN_OR_RETURN(std::unique_ptr<EngineState> state,

@@ -9,8 +9,10 @@
 #include "engine/generate/memory_forecast.h"
 #include "engine/generate/model_footprint.h"
 #include "engine/generate/posix_processors.h"
+#include "engine/generate/stream_plan.h"
 #include "storage/base/printable.h"
 #include "storage/base/status_macros.h"
+#include "storage/stream_source.h"
 
 namespace lowmem {
 namespace {
@@ -46,6 +48,28 @@ std::optional<uint64_t> CountedSince(std::optional<uint64_t> before,
   return *now - std::min(*before, *now);
 }
 
+auto ProgressOf(const EngineOptions& options) {
+  return [&options](uint64_t done_bytes, uint64_t total_bytes) {
+    return options.on_load_progress
+               ? options.on_load_progress({done_bytes, total_bytes})
+               : absl::OkStatus();
+  };
+}
+
+IoMethod IoMethodOf(Io io) {
+  switch (io) {
+    case Io::kAuto:
+      return IoMethod::kAuto;
+    case Io::kUring:
+      return IoMethod::kUring;
+    case Io::kPread:
+      return IoMethod::kDirectPread;
+    case Io::kBuffered:
+      return IoMethod::kBuffered;
+  }
+  return IoMethod::kAuto;
+}
+
 std::optional<uint64_t> CachedBytes(const Checkpoint& checkpoint) {
   uint64_t sum = 0;
   for (const auto& file : checkpoint.files()) {
@@ -76,9 +100,15 @@ absl::StatusOr<std::unique_ptr<EngineState>> EngineState::Open(
   const auto begin = std::chrono::steady_clock::now();
   std::unique_ptr<EngineState> state(new EngineState(options.ram_budget_bytes));
   LOWMEM_RETURN_IF_ERROR(state->ReadModel(options));
-  LOWMEM_RETURN_IF_ERROR(state->Choose(options));
+  // A budget that is too small is refused before the tokenizer takes memory.
+  LOWMEM_RETURN_IF_ERROR(state->Choose(options, std::nullopt));
   LOWMEM_RETURN_IF_ERROR(state->LoadTokens());
+  LOWMEM_ASSIGN_OR_RETURN(const std::optional<SequenceNeed> need,
+                          state->AskForNeed(options));
+  if (need) LOWMEM_RETURN_IF_ERROR(state->Choose(options, need));
+  LOWMEM_RETURN_IF_ERROR(state->ChargeEstimates());
   LOWMEM_RETURN_IF_ERROR(state->LoadWeights(options));
+  state->LeaveNoCache();
   state->load_time_ = std::chrono::steady_clock::now() - begin;
   return state;
 }
@@ -98,31 +128,57 @@ absl::Status EngineState::ReadModel(const EngineOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status EngineState::Choose(const EngineOptions& options) {
+absl::Status EngineState::Choose(const EngineOptions& options,
+                                 const std::optional<SequenceNeed>& need) {
   const ModelFootprint model = MeasureModel(*checkpoint_, config_, weights_);
-  absl::StatusOr<ModeChoice> choice =
-      ChooseMode(ModeRequestOf(options, config_.max_context_tokens),
-                 [&](uint32_t chunk_tokens, uint32_t context_tokens) {
-                   return AddActivations(model, config_, chunk_tokens,
-                                         context_tokens, num_threads_);
-                 });
+  ModeRequest request = ModeRequestOf(options, config_.max_context_tokens);
+  request.need = need;
+  absl::StatusOr<ModeChoice> choice = ChooseMode(
+      request, [&](uint32_t chunk_tokens, uint32_t context_tokens) {
+        return AddActivations(
+            model, config_,
+            TransformerOptionsOf(options, chunk_tokens, context_tokens),
+            num_threads_);
+      });
   if (!choice.ok()) {
     return absl::Status(choice.status().code(),
                         absl::StrCat(Printable(checkpoint_->path()), ": ",
                                      choice.status().message()));
   }
   mode_choice_ = *std::move(choice);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<SequenceNeed>> EngineState::AskForNeed(
+    const EngineOptions& options) const {
+  const bool is_used =
+      options.ram_budget_bytes || mode_choice_.mode == Mode::kStream;
+  if (!is_used || !options.sequence_need) return std::nullopt;
   LOWMEM_ASSIGN_OR_RETURN(
-      program_charge_,
-      program_account_.Reserve(mode_choice_.forecast.footprint.program_bytes));
+      SequenceNeed need,
+      options.sequence_need([this](absl::string_view text, bool parse_special) {
+        return tokenizer_->Encode(
+            text, {/*add_special=*/true, /*parse_special=*/parse_special});
+      }));
+  // Of a prompt that no context holds nothing is computed.
+  need.prompt_tokens =
+      std::min(need.prompt_tokens, config_.max_context_tokens);
+  return need;
+}
+
+// What is not taken in one piece, and was estimated.
+absl::Status EngineState::ChargeEstimates() {
+  const ModelFootprint& footprint = mode_choice_.forecast.footprint;
+  LOWMEM_ASSIGN_OR_RETURN(program_charge_,
+                          program_account_.Reserve(footprint.program_bytes));
+  LOWMEM_ASSIGN_OR_RETURN(
+      tokenizer_charge_,
+      tokenizer_account_.Reserve(footprint.tokenizer_bytes));
   return absl::OkStatus();
 }
 
 absl::Status EngineState::LoadTokens() {
   LOWMEM_ASSIGN_OR_RETURN(tokenizer_, LoadTokenizer(*checkpoint_));
-  LOWMEM_ASSIGN_OR_RETURN(tokenizer_charge_,
-                          tokenizer_account_.Reserve(
-                              mode_choice_.forecast.footprint.tokenizer_bytes));
   eos_ids_ =
       UnionOfIds({generation_eos_ids_, config_.eos_ids, tokenizer_->eos_ids()});
   return absl::OkStatus();
@@ -135,13 +191,10 @@ absl::Status EngineState::LoadWeights(const EngineOptions& options) {
     source_options.drop_behind = ram_budget_bytes_.has_value();
     LOWMEM_ASSIGN_OR_RETURN(
         source_,
-        NewCopySource(
-            *checkpoint_, weights_.UsedTensors(*checkpoint_), source_options,
-            weights_account_, [&](uint64_t done_bytes, uint64_t total_bytes) {
-              return options.on_load_progress
-                         ? options.on_load_progress({done_bytes, total_bytes})
-                         : absl::OkStatus();
-            }));
+        NewCopySource(*checkpoint_, weights_.UsedTensors(*checkpoint_),
+                      source_options, weights_account_, ProgressOf(options)));
+  } else if (mode_choice_.mode == Mode::kStream) {
+    LOWMEM_RETURN_IF_ERROR(LoadStream(options));
   } else {
     MmapSourceOptions source_options;
     source_options.drop_behind = mode_choice_.drop_behind;
@@ -156,10 +209,45 @@ absl::Status EngineState::LoadWeights(const EngineOptions& options) {
       transformer_,
       Transformer::Create(
           config_, *checkpoint_, weights_, *source_, *pool_,
-          TransformerOptions{mode_choice_.chunk_tokens, max_context_tokens()},
+          TransformerOptionsOf(options, mode_choice_.chunk_tokens,
+                               max_context_tokens()),
           arena_account_));
   transformer_ = std::make_unique<GuardedTransformer>(
       std::move(transformer_), guarded_ranges_, checkpoint_->path());
+  return absl::OkStatus();
+}
+
+// Headers, configuration and tokenizer were read through the page cache, which
+// a budget covers too. Pages that another process has mapped stay.
+void EngineState::LeaveNoCache() const {
+  if (!ram_budget_bytes_) return;
+  if (mode_choice_.mode != Mode::kMmap) {
+    for (const auto& file : checkpoint_->files()) {
+      file->DropCache(0, file->size_bytes());
+    }
+  }
+  for (const char* name : {"config.json", "generation_config.json",
+                           "tokenizer.json", "tokenizer_config.json"}) {
+    const absl::StatusOr<std::unique_ptr<RandomAccessFile>> file =
+        OpenFile(checkpoint_->SidecarPath(name));
+    if (file.ok()) (*file)->DropCache(0, (*file)->size_bytes());
+  }
+}
+
+absl::Status EngineState::LoadStream(const EngineOptions& options) {
+  LOWMEM_ASSIGN_OR_RETURN(
+      const StreamPlan plan,
+      PlanStream(*checkpoint_, weights_, mode_choice_.stream_bytes));
+  StreamSourceOptions source_options;
+  source_options.ring = plan.ring;
+  source_options.io_method = IoMethodOf(options.io);
+  source_options.leave_no_cache = ram_budget_bytes_.has_value();
+  LOWMEM_ASSIGN_OR_RETURN(
+      std::unique_ptr<StreamSource> source,
+      NewStreamSource(*checkpoint_, plan.residency, source_options,
+                      weights_account_, ProgressOf(options)));
+  io_description_ = source->io_description();
+  source_ = std::move(source);
   return absl::OkStatus();
 }
 
@@ -212,6 +300,7 @@ std::unique_ptr<KvCache> EngineState::NewKvCache() {
 void EngineState::FillMemory(Meter& meter) const {
   const ProcessMemory now = ReadProcessMemory();
   meter.mode = std::string(ModeName(mode_choice_.mode));
+  meter.io = io_description_;
   meter.threads = static_cast<uint32_t>(pool_->num_threads());
   meter.ram_budget_bytes = ram_budget_bytes_;
   meter.model_bytes = mode_choice_.forecast.footprint.weight_bytes;

@@ -79,10 +79,17 @@ class EngineState {
  private:
   explicit EngineState(std::optional<uint64_t> ram_budget_bytes);
   absl::Status ReadModel(const EngineOptions& options);
-  absl::Status Choose(const EngineOptions& options);
+  // With what is known so far: the second time, what the sequence needs.
+  absl::Status Choose(const EngineOptions& options,
+                      const std::optional<SequenceNeed>& need);
   absl::Status LoadTokens();
+  absl::StatusOr<std::optional<SequenceNeed>> AskForNeed(
+      const EngineOptions& options) const;
+  absl::Status ChargeEstimates();
   absl::Status LoadWeights(const EngineOptions& options);
+  absl::Status LoadStream(const EngineOptions& options);
   absl::Status GuardMappings();
+  void LeaveNoCache() const;
 
   const std::optional<uint64_t> ram_budget_bytes_;
   const ProcessMemory memory_before_;
@@ -110,6 +117,7 @@ class EngineState {
 
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<WeightSource> source_;
+  std::string io_description_;  // of kStream
   GuardedRanges guarded_ranges_;
   std::optional<SamplerBuffers> sampler_buffers_;
   std::unique_ptr<Transformer> transformer_;

@@ -17,6 +17,10 @@ namespace lowmem {
 struct ModelFootprint {
   uint64_t weight_bytes = 0;         // tensors that are used, each once
   uint64_t copied_weight_bytes = 0;  // the same in heap, with padding
+  // Streaming: norms, biases and the smallest ring; all weights and the usual
+  // ring.
+  uint64_t least_stream_bytes = 0;
+  uint64_t most_stream_bytes = 0;
   uint64_t arena_bytes = 0;          // activations and attention scores
   uint64_t sampler_bytes = 0;
   uint64_t tokenizer_bytes = 0;  // an estimate
@@ -30,18 +34,21 @@ struct ModelFootprint {
 
 struct MemoryForecast {
   Mode mode = Mode::kMmap;
+  // Streaming: what it takes at least; more of the weights stay where there is
+  // room.
   uint64_t heap_weight_bytes = 0;
   uint64_t mapped_weight_bytes = 0;  // the kernel's to take back
   ModelFootprint footprint;
 
   // Keys and values of a full context, in whole pages.
   uint64_t kv_bytes() const;
-  // What must be had for a full context, mapped weights not included.
+  // What must be had for a full context: mapped weights not included, and of
+  // streamed ones what streaming takes at least.
   // UINT64_MAX when the sum does not fit 64 bits.
   uint64_t required_bytes() const;
 };
 
-// REQUIRES: mode is kMmap or kCopy.
+// REQUIRES: mode is not kAuto.
 MemoryForecast ForecastMemory(Mode mode, const ModelFootprint& footprint);
 
 // Errors: kResourceExhausted when a full context does not fit, naming the mode,

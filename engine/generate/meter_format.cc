@@ -47,12 +47,14 @@ void ForEachField(const Meter& meter, Visit visit) {
   visit("time_to_first_token_s", Unit::kSeconds, meter.time_to_first_token_s);
   visit("prefill_tokens_per_s", Unit::kPerSecond, meter.prefill_tokens_per_s);
   visit("decode_tokens_per_s", Unit::kPerSecond, meter.decode_tokens_per_s);
+  visit("io", Unit::kText, meter.io);
 }
 
 struct JsonVisitor {
   JsonWriter& json;
   void operator()(absl::string_view name, Unit, const std::string& value) {
-    json.Key(name).String(value);
+    json.Key(name);
+    value.empty() ? json.Null() : json.String(value);
   }
   void operator()(absl::string_view name, Unit, std::optional<uint64_t> value) {
     json.Key(name);
@@ -71,7 +73,7 @@ struct TextVisitor {
     absl::StrAppendFormat(&text, "%-24s%s\n", name, value);
   }
   void operator()(absl::string_view name, Unit, const std::string& value) {
-    Line(name, value);
+    Line(name, value.empty() ? "-" : value);
   }
   void operator()(absl::string_view name, Unit unit,
                   std::optional<uint64_t> value) {

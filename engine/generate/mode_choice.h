@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "engine/generate/context_fit.h"
 #include "engine/generate/memory_forecast.h"
+#include "engine/nn/transformer.h"
 #include "lowmem/options.h"
 
 namespace lowmem {
@@ -23,11 +24,19 @@ struct ModeRequest {
   uint32_t chunk_tokens = 0;          // 0: to be chosen
   uint32_t context_tokens = 0;        // 0: to be chosen
   uint32_t model_context_tokens = 1;  // the longest there may be
+  // Fills in for the two that are to be chosen.
+  std::optional<SequenceNeed> need;
 };
 
-// What the caller of Engine::Open asks for.
+// What the caller of Engine::Open asks for, without the need.
 ModeRequest ModeRequestOf(const EngineOptions& options,
                           uint32_t model_context_tokens);
+
+// Of a transformer for them. Logits of several tokens are held only where they
+// are needed or memory is not counted.
+TransformerOptions TransformerOptionsOf(const EngineOptions& options,
+                                        uint32_t chunk_tokens,
+                                        uint32_t context_tokens);
 
 struct ModeChoice {
   Mode mode = Mode::kMmap;  // never kAuto
@@ -35,21 +44,29 @@ struct ModeChoice {
   uint32_t chunk_tokens = 0;
   // Pages of the mapped file are given back after use.
   bool drop_behind = false;
-  // The context is shorter than the model's because the budget holds no more.
+  // The context is shorter than the model's, and than what is wanted, because
+  // the budget holds no more.
   bool budget_limits_context = false;
   MemoryForecast forecast;
+  // For PlanStream: what the budget leaves for streaming; nullopt without one.
+  std::optional<uint64_t> stream_bytes;
 
   uint32_t context_tokens() const { return forecast.footprint.context_tokens; }
 };
 
 // Whatever is chosen fits the budget with a full context.
-// A context to be chosen: without a budget the model's, else the longest that
-// fits, one page of keys and values at least. A chunk to be chosen: 128, or the
-// largest smaller power of two of which eight fit the context. kAuto: copy when
-// the context asked for fits with it, or 512 tokens, or the model's; else mmap.
-// Errors: kUnimplemented for kStream; kResourceExhausted when nothing fits, as
-// CheckFits says of the mode that needs least of those allowed, and which
-// context would fit when one was asked for.
+// A context to be chosen: without a budget the model's; with one what is
+// wanted, or the longest shorter one that fits; without a need the longest for
+// which kMmap and kStream give no more than a quarter of the memory that weights
+// would else have.
+// A chunk to be chosen: the prompt in as few equal parts as fit, of at most 128
+// tokens (kStream: 512); without a need 128 or the largest smaller power of two
+// of which eight fit the context. 16 at least.
+// kAuto: without a budget mmap; with one copy when the context that is wanted,
+// or 512 tokens, fits with it; else stream; else copy with what fits.
+// Errors: kResourceExhausted when nothing fits, as CheckFits says of the mode
+// that needs least of those allowed, and which context would fit when one was
+// asked for.
 absl::StatusOr<ModeChoice> ChooseMode(const ModeRequest& request,
                                       FootprintFunction footprint_of);
 

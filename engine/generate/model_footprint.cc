@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/generate/sampler.h"
-#include "engine/nn/transformer.h"
+#include "engine/generate/stream_plan.h"
 #include "storage/base/aligned_buffer.h"
 #include "storage/base/checked_math.h"
 #include "storage/base/status_macros.h"
@@ -16,8 +16,10 @@
 namespace lowmem {
 namespace {
 
-// lowmem-run after --version: code, libraries and stacks.
-constexpr uint64_t kProgramBytes = 6 * kMiB;
+// What a streaming lowmem-run held beside the other items at most: 6.1 MiB over
+// seven models, 1 to 8 threads. Code and libraries are 5.9 MiB of it; the
+// rest is stacks, tensor table and configuration.
+constexpr uint64_t kProgramBytes = 6 * kMiB + kMiB / 2;
 
 // What an AlignedBuffer of that size is charged.
 uint64_t WholePages(uint64_t num_bytes) {
@@ -57,7 +59,7 @@ uint64_t EstimateTokenizerBytes(const Checkpoint& checkpoint) {
   for (const char* key : {"tokenizer.ggml.tokens", "tokenizer.ggml.merges"}) {
     const GgufValue* array = metadata->Find(key);
     if (array == nullptr || array->type != GgufType::kArray) continue;
-    num_bytes += array->size_bytes + 16 * array->num_elements;
+    num_bytes += array->size_bytes;
   }
   return num_bytes;
 }
@@ -69,6 +71,9 @@ ModelFootprint MeasureModel(const Checkpoint& checkpoint,
   footprint.weight_bytes = UsedWeightBytes(checkpoint, weights);
   footprint.copied_weight_bytes =
       CopySourceBytes(checkpoint, weights.UsedTensors(checkpoint));
+  const StreamBounds stream = BoundsOfStream(checkpoint, weights);
+  footprint.least_stream_bytes = WholePages(stream.least_bytes);
+  footprint.most_stream_bytes = WholePages(stream.most_bytes);
   footprint.sampler_bytes =
       WholePages(SamplerBuffers::BytesFor(config.vocab_size));
   footprint.tokenizer_bytes = EstimateTokenizerBytes(checkpoint);
@@ -82,17 +87,14 @@ ModelFootprint MeasureModel(const Checkpoint& checkpoint,
 
 absl::StatusOr<ModelFootprint> AddActivations(const ModelFootprint& model,
                                               const ModelConfig& config,
-                                              uint32_t chunk_tokens,
-                                              uint32_t context_tokens,
+                                              const TransformerOptions& options,
                                               uint32_t num_threads) {
   LOWMEM_ASSIGN_OR_RETURN(
       const uint64_t activation_bytes,
-      Transformer::ActivationBytes(
-          config, TransformerOptions{chunk_tokens, context_tokens},
-          num_threads));
+      Transformer::ActivationBytes(config, options, num_threads));
   ModelFootprint footprint = model;
   footprint.arena_bytes = WholePages(activation_bytes);
-  footprint.context_tokens = context_tokens;
+  footprint.context_tokens = options.max_context_tokens;
   return footprint;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/generate/model_summary.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "engine/generate/mode_choice.h"
@@ -13,20 +15,44 @@
 namespace lowmem {
 namespace {
 
-// REQUIRES: the mode is kMmap or kCopy.
-absl::StatusOr<ModeSummary> SummarizeMode(const ModeRequest& request,
-                                          FootprintFunction footprint_of) {
+// The checkpoint's sizes, and what one run of it would ask for.
+struct Sizes {
+  const ModelFootprint& model;
+  const ModelConfig& config;
+  uint32_t num_threads;
+
+  auto FunctionFor(const EngineOptions& options) const {
+    return [this, &options](uint32_t chunk_tokens, uint32_t context_tokens) {
+      return AddActivations(
+          model, config,
+          TransformerOptionsOf(options, chunk_tokens, context_tokens),
+          num_threads);
+    };
+  }
+};
+
+// REQUIRES: the mode of the options is not kAuto.
+absl::StatusOr<ModeSummary> SummarizeMode(const EngineOptions& options,
+                                          const Sizes& sizes) {
   ModeSummary summary;
+  const ModeRequest request =
+      ModeRequestOf(options, sizes.config.max_context_tokens);
+  // The least budget is that of a run which has one.
+  EngineOptions limited = options;
+  limited.ram_budget_bytes = std::numeric_limits<uint64_t>::max();
   LOWMEM_ASSIGN_OR_RETURN(
-      summary.smallest, ForecastSmallest(request.mode, request, footprint_of));
+      summary.smallest,
+      ForecastSmallest(options.mode, request, sizes.FunctionFor(limited)));
   ModeRequest unlimited = request;
   unlimited.budget_bytes.reset();
-  LOWMEM_ASSIGN_OR_RETURN(const ModeChoice full,
-                          ChooseMode(unlimited, footprint_of));
+  LOWMEM_ASSIGN_OR_RETURN(
+      const ModeChoice full,
+      ChooseMode(unlimited, sizes.FunctionFor(options)));
   summary.full = full.forecast;
-  const absl::StatusOr<ModeChoice> choice = ChooseMode(request, footprint_of);
+  const absl::StatusOr<ModeChoice> choice =
+      ChooseMode(request, sizes.FunctionFor(options));
   if (choice.ok()) {
-    summary.planned = choice->forecast;
+    summary.planned = *choice;
   } else if (!absl::IsResourceExhausted(choice.status())) {
     return choice.status();
   }
@@ -54,20 +80,19 @@ absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options) {
       options.num_threads != 0 ? options.num_threads : AvailableProcessors();
   const ModelFootprint model =
       MeasureModel(checkpoint, summary.config, weights);
-  const auto footprint_of = [&](uint32_t chunk_tokens,
-                                uint32_t context_tokens) {
-    return AddActivations(model, summary.config, chunk_tokens, context_tokens,
-                          num_threads);
-  };
-  for (const Mode mode : {Mode::kMmap, Mode::kCopy}) {
-    ModeRequest request =
-        ModeRequestOf(options, summary.config.max_context_tokens);
-    request.mode = mode;
-    LOWMEM_ASSIGN_OR_RETURN(ModeSummary of_mode,
-                            SummarizeMode(request, footprint_of));
-    summary.modes.push_back(std::move(of_mode));
+  const Sizes sizes = {model, summary.config, num_threads};
+  EngineOptions of_mode = options;
+  for (const Mode mode : {Mode::kMmap, Mode::kCopy, Mode::kStream}) {
+    of_mode.mode = mode;
+    LOWMEM_ASSIGN_OR_RETURN(ModeSummary mode_summary,
+                            SummarizeMode(of_mode, sizes));
+    if (mode != Mode::kMmap) {
+      summary.min_budget_bytes =
+          std::min(summary.min_budget_bytes,
+                   mode_summary.smallest.required_bytes());
+    }
+    summary.modes.push_back(std::move(mode_summary));
   }
-  summary.min_budget_bytes = summary.modes[0].smallest.required_bytes();
   return summary;
 }
 

@@ -6,6 +6,7 @@
 #define LOWMEM_ENGINE_GENERATE_MODEL_SUMMARY_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/generate/memory_forecast.h"
+#include "engine/generate/mode_choice.h"
 #include "engine/model/model_config.h"
 #include "lowmem/options.h"
 #include "storage/checkpoint.h"
@@ -26,7 +28,7 @@ struct ModeSummary {
   MemoryForecast smallest;
   MemoryForecast full;
   // What Open would take under the budget; nullopt when it would refuse.
-  std::optional<MemoryForecast> planned;
+  std::optional<ModeChoice> planned;
 };
 
 struct ModelSummary {
@@ -37,9 +39,10 @@ struct ModelSummary {
   std::string family;
   uint64_t num_parameters = 0;     // elements of the tensors that are used
   uint64_t model_bytes = 0;        // of the tensors that are used
-  std::vector<ModeSummary> modes;  // mmap, copy
-  // The smallest budget that Engine::Open accepts for the same options.
-  uint64_t min_budget_bytes = 0;
+  std::vector<ModeSummary> modes;  // mmap, copy, stream
+  // The smallest budget that Engine::Open accepts for the same options and
+  // Mode::kAuto.
+  uint64_t min_budget_bytes = std::numeric_limits<uint64_t>::max();
 };
 
 // Uses of the options the path, threads, context, chunk and budget; the mode

@@ -35,6 +35,9 @@ struct Meter {
   std::optional<double> time_to_first_token_s;
   std::optional<double> prefill_tokens_per_s;
   std::optional<double> decode_tokens_per_s;
+  // How kStream reads, for people: "io_uring, direct, 16 x 256 KiB". Empty in
+  // other modes.
+  std::string io;
 };
 
 }  // namespace lowmem

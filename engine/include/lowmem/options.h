@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "lowmem/export.h"
 
@@ -18,15 +20,44 @@ namespace lowmem {
 
 // Where weights live while the model runs. The results do not depend on it.
 enum class Mode {
-  kAuto,    // mmap; under a budget, copy when the model fits it and leaves
-            // room for a context of 512 tokens, or of what was asked for
+  kAuto,    // mmap; under a budget copy when the model fits it and leaves room
+            // for the context that is needed, or else 512 tokens; else stream
   kMmap,    // the mapped file; the kernel decides what stays in memory
   kCopy,    // heap, in the file's dtype: model size + arena
-  kStream,  // a fixed resident set and a ring; not offered yet: kUnimplemented
+  kStream,  // a fixed set of rows in heap, as large as the budget allows; the
+            // others are read ahead of use in every pass
 };
 
 // "auto", "mmap", "copy", "stream".
 LOWMEM_EXPORT absl::string_view ModeName(Mode mode);
+
+// How kStream reads the file. The results do not depend on it.
+enum class Io {
+  kAuto,      // under a budget the fastest of kUring and kPread that works
+              // here, else kBuffered
+  kUring,     // io_uring, past the page cache
+  kPread,     // threads, past the page cache
+  kBuffered,  // threads, through the page cache; dropped behind under a budget
+};
+
+// "auto", "uring", "pread", "buffered".
+LOWMEM_EXPORT absl::string_view IoName(Io io);
+
+// What a sequence will need; a budget is divided by it.
+struct SequenceNeed {
+  // Of the prompt. As many tokens go through a layer together as fit, since
+  // each chunk is a pass over the weights. 0: not known.
+  uint32_t prompt_tokens = 0;
+  // Prompt and answer: as long as is wanted where it fits, not shorter than the
+  // least. Both are cut to the model's context. Wanted 0: not known.
+  uint32_t least_context_tokens = 1;
+  uint32_t wanted_context_tokens = 0;
+};
+
+// Token ids of a text that begins a sequence.
+using TokenizeFunction =
+    absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(
+        absl::string_view text, bool parse_special)>;
 
 struct LoadProgress {
   uint64_t done_bytes = 0;
@@ -47,7 +78,8 @@ struct EngineOptions {
   // fit. One session then has what its context needs; several share it, and
   // fail with the same code when they have used it up. Pages of a mapped file
   // are the kernel's to take back and do not count; when they do not fit the
-  // budget beside the rest, they are given back after use.
+  // budget beside the rest, they are given back after use. In kStream what is
+  // left holds weights.
   std::optional<uint64_t> ram_budget_bytes;
   // Longest sequence a session may hold; more than the model was trained for:
   // what it was trained for. 0: the same, or under a budget the longest that
@@ -60,6 +92,16 @@ struct EngineOptions {
   // budget holds no context of eight times that. More are faster and cost
   // activations; one pass over the weights each.
   uint32_t prefill_chunk_tokens = 0;
+  // Asked under a budget, and in kStream, once the tokenizer is loaded, when
+  // neither max_context_tokens nor prefill_chunk_tokens says it all. Absent:
+  // the longest context that fits, in kStream one for which a quarter of what
+  // is to spare is enough.
+  std::function<absl::StatusOr<SequenceNeed>(TokenizeFunction)> sequence_need;
+  // Session::Score will be used: logits of several tokens are held together,
+  // up to 4 MiB of them, so that a pass over the head serves as many. Otherwise
+  // those of one token, when there is a budget or the mode is kStream.
+  bool scores_every_token = false;
+  Io io = Io::kAuto;
   // Called while weights are copied; returning an error ends Open with it.
   std::function<absl::Status(const LoadProgress&)> on_load_progress;
 };

@@ -24,7 +24,8 @@ using ::lowmem::testing::OpenOrFail;
 using ::lowmem::testing::OptionsFor;
 
 TEST(EngineBudgetTest, RefusalComesBeforeAnyWeightIsRead) {
-  for (Mode mode : {Mode::kAuto, Mode::kCopy, Mode::kMmap}) {
+  for (Mode mode :
+       {Mode::kAuto, Mode::kCopy, Mode::kMmap, Mode::kStream}) {
     EngineOptions options = OptionsFor("llama");
     options.mode = mode;
     options.ram_budget_bytes = 1;
@@ -105,28 +106,67 @@ size_t FillContext(Engine& engine) {
 }
 
 TEST(EngineBudgetTest, TheContextIsTheLongestThatFitsAndCanBeFilled) {
-  for (const Mode mode : {Mode::kMmap, Mode::kCopy}) {
-    EngineOptions options = OptionsFor("llama");
-    options.mode = mode;
-    const uint64_t least = LeastBudget(options);
-    uint32_t longest = 0;
-    // A page of keys and values is 8 KiB; 16 tokens of scores are rounded up.
-    for (uint64_t budget = least; budget < least + (240 << 10);
-         budget += 9001) {
-      options.ram_budget_bytes = budget;
-      const std::unique_ptr<Engine> engine = OpenOrFail(options);
-      ASSERT_NE(engine, nullptr);
-      const uint32_t context_tokens = engine->max_context_tokens();
-      if (budget == least) {
-        EXPECT_EQ(context_tokens, 16);
-      }
-      EXPECT_EQ(engine->budget_limits_context(), context_tokens < 512);
-      EXPECT_EQ(FillContext(*engine), context_tokens);
-      longest = std::max(longest, context_tokens);
+  EngineOptions options = OptionsFor("llama");
+  options.mode = Mode::kCopy;
+  const uint64_t least = LeastBudget(options);
+  uint32_t longest = 0;
+  // A page of keys and values is 8 KiB; 16 tokens of scores are rounded up.
+  for (uint64_t budget = least; budget < least + (240 << 10); budget += 9001) {
+    options.ram_budget_bytes = budget;
+    const std::unique_ptr<Engine> engine = OpenOrFail(options);
+    ASSERT_NE(engine, nullptr);
+    const uint32_t context_tokens = engine->max_context_tokens();
+    if (budget == least) {
+      EXPECT_EQ(context_tokens, 16);
     }
-    EXPECT_GT(longest, 200);
-    EXPECT_LT(longest, 512);
+    EXPECT_EQ(engine->budget_limits_context(), context_tokens < 512);
+    EXPECT_EQ(FillContext(*engine), context_tokens);
+    longest = std::max(longest, context_tokens);
   }
+  EXPECT_GT(longest, 200);
+  EXPECT_LT(longest, 512);
+}
+
+// Whatever the budget, what was planned can be had: no account refuses.
+TEST(EngineBudgetTest, AStreamedContextCanBeFilledUnderEveryBudget) {
+  EngineOptions options = OptionsFor("llama");
+  options.mode = Mode::kStream;
+  const uint64_t least = LeastBudget(options);
+  uint64_t most_resident = 0;
+  for (uint64_t budget = least; budget < least + (1000 << 10);
+       budget += 30011) {
+    options.ram_budget_bytes = budget;
+    const std::unique_ptr<Engine> engine = OpenOrFail(options);
+    ASSERT_NE(engine, nullptr);
+    EXPECT_EQ(FillContext(*engine), engine->max_context_tokens());
+    most_resident = engine->MemoryReport().resident_weight_bytes;
+  }
+  EXPECT_EQ(most_resident, OpenOrFail(options)->MemoryReport().model_bytes);
+}
+
+TEST(EngineBudgetTest, TheNeedOfASequenceDividesTheBudget) {
+  EngineOptions options = OptionsFor("llama");
+  options.mode = Mode::kStream;
+  options.ram_budget_bytes = uint64_t{8} << 20;
+  std::vector<int32_t> ids;
+  options.sequence_need =
+      [&ids](TokenizeFunction tokenize) -> absl::StatusOr<SequenceNeed> {
+    absl::StatusOr<std::vector<int32_t>> tokens = tokenize("hello", true);
+    if (!tokens.ok()) return tokens.status();
+    ids = *tokens;
+    return SequenceNeed{static_cast<uint32_t>(ids.size()), 70, 70};
+  };
+  const std::unique_ptr<Engine> engine = OpenOrFail(options);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_FALSE(ids.empty());
+  EXPECT_EQ(engine->max_context_tokens(), 70);
+  EXPECT_FALSE(engine->budget_limits_context());
+  // An error of the callback is Open's.
+  options.sequence_need = [](TokenizeFunction) {
+    return absl::OutOfRangeError("what nobody can tell");
+  };
+  EXPECT_THAT(Engine::Open(options),
+              Fails(absl::StatusCode::kOutOfRange, "what nobody can tell"));
 }
 
 TEST(EngineBudgetTest, AnAmpleBudgetLimitsNothing) {
@@ -139,7 +179,7 @@ TEST(EngineBudgetTest, AnAmpleBudgetLimitsNothing) {
 }
 
 TEST(EngineBudgetTest, AContextAskedForIsHeldToTheByteOrRefused) {
-  for (const Mode mode : {Mode::kMmap, Mode::kCopy}) {
+  for (const Mode mode : {Mode::kMmap, Mode::kCopy, Mode::kStream}) {
     EngineOptions options = OptionsFor("llama");
     options.mode = mode;
     options.max_context_tokens = 100;

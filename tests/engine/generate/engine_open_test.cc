@@ -33,8 +33,6 @@ TEST_F(EngineTest, EngineOptionsOutOfRangeAreRefused) {
       {"ram_budget_bytes", [](EngineOptions& o) { o.ram_budget_bytes = 0; }},
       {"prefill_chunk_tokens",
        [](EngineOptions& o) { o.prefill_chunk_tokens = 65537; }},
-      {"mode stream", [](EngineOptions& o) { o.mode = Mode::kStream; },
-       absl::StatusCode::kUnimplemented},
       {"", [](EngineOptions& o) { o.model_path += "-absent"; },
        absl::StatusCode::kNotFound},
   };

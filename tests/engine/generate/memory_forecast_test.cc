@@ -17,6 +17,8 @@ ModelFootprint Footprint() {
   ModelFootprint footprint;
   footprint.weight_bytes = 1000000;
   footprint.copied_weight_bytes = 1000064;
+  footprint.least_stream_bytes = 40000;
+  footprint.most_stream_bytes = 1200000;
   footprint.arena_bytes = 5000;
   footprint.sampler_bytes = 300;
   footprint.tokenizer_bytes = 2000;
@@ -35,6 +37,9 @@ TEST(MemoryForecastTest, WeightsAreInHeapOrMapped) {
   const MemoryForecast mmap = ForecastMemory(Mode::kMmap, Footprint());
   EXPECT_EQ(mmap.heap_weight_bytes, 0);
   EXPECT_EQ(mmap.mapped_weight_bytes, 1000000);
+  const MemoryForecast stream = ForecastMemory(Mode::kStream, Footprint());
+  EXPECT_EQ(stream.heap_weight_bytes, 40000);
+  EXPECT_EQ(stream.mapped_weight_bytes, 0);
 }
 
 TEST(MemoryForecastTest, KeysAndValuesComeInWholePages) {
@@ -80,6 +85,9 @@ TEST(MemoryForecastTest, RefusalNamesNeedAllowanceAndLargestItem) {
   EXPECT_THAT(CheckFits(ForecastMemory(Mode::kCopy, Footprint()), 4096),
               Fails(absl::StatusCode::kResourceExhausted,
                     "largest item: weights 977 KiB"));
+  EXPECT_THAT(CheckFits(ForecastMemory(Mode::kStream, Footprint()), 4096),
+              Fails(absl::StatusCode::kResourceExhausted,
+                    "largest item: norms and read buffers 39.1 KiB"));
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ const char* const kFields[] = {"mode",
                                "load_s",
                                "time_to_first_token_s",
                                "prefill_tokens_per_s",
-                               "decode_tokens_per_s"};
+                               "decode_tokens_per_s",
+                               "io"};
 
 TEST(MeterFormatTest, JsonHasEveryFieldInOrder) {
   ASSERT_OK_AND_ASSIGN(const JsonValue json, JsonValue::Parse(MeterToJson({})));

@@ -38,7 +38,7 @@ TEST(ModelSummaryTest, SaysWhatTheModelIs) {
 TEST(ModelSummaryTest, AForecastForEachMode) {
   ASSERT_OK_AND_ASSIGN(const ModelSummary summary,
                        SummarizeModel(OptionsFor("tiny/qwen2")));
-  ASSERT_EQ(summary.modes.size(), 2);
+  ASSERT_EQ(summary.modes.size(), 3);
   const MemoryForecast& mmap = summary.modes[0].full;
   EXPECT_EQ(mmap.mode, Mode::kMmap);
   EXPECT_EQ(mmap.mapped_weight_bytes, summary.model_bytes);
@@ -53,7 +53,8 @@ TEST(ModelSummaryTest, AForecastForEachMode) {
       summary.model_bytes + 64 * summary.checkpoint->tensors().size() + 4096);
   for (const ModeSummary& mode : summary.modes) {
     ASSERT_TRUE(mode.planned.has_value());
-    EXPECT_EQ(mode.planned->required_bytes(), mode.full.required_bytes());
+    EXPECT_EQ(mode.planned->forecast.required_bytes(),
+              mode.full.required_bytes());
     EXPECT_LT(mode.smallest.required_bytes(), mode.full.required_bytes());
   }
 }
@@ -66,7 +67,7 @@ TEST(ModelSummaryTest, TheForecastIsWhatTheMeterShows) {
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Engine> engine,
                        Engine::Open(options));
   const Meter meter = engine->MemoryReport();
-  const MemoryForecast& copy = *summary.modes[1].planned;
+  const MemoryForecast& copy = summary.modes[1].planned->forecast;
   EXPECT_EQ(meter.resident_weight_bytes, copy.footprint.weight_bytes);
   EXPECT_LE(meter.arena_bytes, copy.footprint.arena_bytes);
   EXPECT_GT(meter.arena_bytes + 4096, copy.footprint.arena_bytes);
@@ -92,11 +93,11 @@ TEST(ModelSummaryTest, ThePlanUnderABudgetIsWhatOpenTakes) {
   options.ram_budget_bytes = unlimited.modes[1].smallest.required_bytes() - 1;
   ASSERT_OK_AND_ASSIGN(const ModelSummary summary, SummarizeModel(options));
   EXPECT_FALSE(summary.modes[1].planned.has_value());
-  ASSERT_TRUE(summary.modes[0].planned.has_value());
+  ASSERT_TRUE(summary.modes[2].planned.has_value());
   const std::unique_ptr<Engine> engine = *Engine::Open(options);
-  EXPECT_EQ(engine->mode(), Mode::kMmap);
+  EXPECT_EQ(engine->mode(), Mode::kStream);
   EXPECT_EQ(engine->max_context_tokens(),
-            summary.modes[0].planned->footprint.context_tokens);
+            summary.modes[2].planned->context_tokens());
 }
 
 TEST(ModelSummaryTest, AnAbsentModelIsNotFound) {
