@@ -238,15 +238,13 @@ void CommandLine::DefineInfo() {
       AddCommand("info", "Family, size, memory forecast and tensors of a model",
                  "lowmem-run -m models/smollm2-bf16 info --tensors");
   command.add_flag("--tensors", flags_.info.tensors, "List every tensor");
-  command.add_flag(
-      "--plan",
-      [this](int64_t) {
-        options_.Unsupported(
-            absl::UnimplementedError("--plan: not supported in this version; "
-                                     "info --ram-budget SIZE says "
-                                     "which modes fit"));
-      },
-      "Which rows stay in memory under a budget (not in this version)");
+  command.add_flag("--plan", flags_.info.plan,
+                   "Which rows stay in memory under --ram-budget, and what each "
+                   "kind of memory takes");
+  options_.AddCount(command, "--ctx",
+                    "Longest sequence to plan for, in tokens. Default: the "
+                    "longest that leaves most of the budget to weights",
+                    flags_.info.max_context_tokens, 1, kMaxContextTokens);
 }
 
 void CommandLine::DefineTokenize() {

@@ -59,6 +59,10 @@ absl::Status CheckTogether(const Flags& flags) {
     return CheckPrompt("generate", flags.generate.prompt,
                        "-p, --prompt-file and --prompt-ids");
   }
+  if (flags.command == "info" && flags.info.plan &&
+      !flags.global.ram_budget_bytes.has_value()) {
+    return UsageError("info", "info: --plan needs --ram-budget");
+  }
   if (flags.command == "trace") {
     return CheckPrompt("trace", flags.trace.prompt, "-p and --prompt-ids");
   }

@@ -46,6 +46,8 @@ struct GenerateFlags {
 
 struct InfoFlags {
   bool tensors = false;
+  bool plan = false;
+  uint32_t max_context_tokens = 0;  // 0: chosen
 };
 
 struct TokenizeFlags {

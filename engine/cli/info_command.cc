@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/cli/command.h"
 #include "engine/cli/open_engine.h"
+#include "engine/cli/plan_report.h"
 #include "engine/cli/stats.h"
 #include "engine/generate/model_summary.h"
 #include "storage/base/json_writer.h"
@@ -77,8 +78,9 @@ void AppendTensor(const Checkpoint& checkpoint, const TensorInfo& tensor,
   json.EndObject();
 }
 
-absl::Status PrintJson(const ModelSummary& summary, const Flags& flags,
-                       Console& console) {
+absl::Status PrintJson(const ModelSummary& summary,
+                       const std::optional<PlanReport>& plan,
+                       const Flags& flags, Console& console) {
   JsonWriter json;
   json.BeginObject();
   AppendConfig(summary, json);
@@ -88,6 +90,7 @@ absl::Status PrintJson(const ModelSummary& summary, const Flags& flags,
   }
   json.EndObject();
   json.Key("min_budget_bytes").Uint(summary.min_budget_bytes);
+  if (plan) WritePlan(*plan, json.Key("plan"));
   if (flags.info.tensors) {
     json.Key("tensors").BeginArray();
     for (const TensorInfo& tensor : summary.checkpoint->tensors()) {
@@ -146,11 +149,13 @@ std::string ForecastText(const ModelSummary& summary, bool has_budget) {
   return text;
 }
 
-absl::Status PrintText(const ModelSummary& summary, const Flags& flags,
-                       Console& console) {
+absl::Status PrintText(const ModelSummary& summary,
+                       const std::optional<PlanReport>& plan,
+                       const Flags& flags, Console& console) {
   LOWMEM_RETURN_IF_ERROR(console.Write(absl::StrCat(
       ConfigText(summary),
       ForecastText(summary, flags.global.ram_budget_bytes.has_value()))));
+  if (plan) LOWMEM_RETURN_IF_ERROR(console.Write(PlanToText(*plan)));
   if (!flags.info.tensors) return absl::OkStatus();
   LOWMEM_RETURN_IF_ERROR(console.Write("\n"));
   for (const TensorInfo& tensor : summary.checkpoint->tensors()) {
@@ -165,16 +170,37 @@ absl::Status PrintText(const ModelSummary& summary, const Flags& flags,
   return absl::OkStatus();
 }
 
+absl::StatusOr<PlanReport> PlanOf(const ModelSummary& summary) {
+  if (!summary.choice.ok()) {
+    return absl::Status(
+        summary.choice.status().code(),
+        absl::StrCat(Printable(summary.checkpoint->path()), ": ",
+                     summary.choice.status().message()));
+  }
+  if (!summary.plan) {
+    return absl::UnimplementedError(
+        "--plan: the kernel decides what stays of a mapped file; expected mode "
+        "copy or stream");
+  }
+  return ReportPlan(summary, std::nullopt);
+}
+
 }  // namespace
 
 absl::Status RunInfo(const Flags& flags, Console& console) {
   Progress progress(kCopyingWeights, console.quiet());
   LOWMEM_ASSIGN_OR_RETURN(
       const ModelSummary summary,
-      SummarizeModel(EngineOptionsOf(flags.global, {}, progress)));
+      SummarizeModel(EngineOptionsOf(
+          flags.global, {.max_context_tokens = flags.info.max_context_tokens},
+          progress)));
+  std::optional<PlanReport> plan;
+  if (flags.info.plan) {
+    LOWMEM_ASSIGN_OR_RETURN(plan, PlanOf(summary));
+  }
   LOWMEM_RETURN_IF_ERROR(flags.global.json
-                             ? PrintJson(summary, flags, console)
-                             : PrintText(summary, flags, console));
+                             ? PrintJson(summary, plan, flags, console)
+                             : PrintText(summary, plan, flags, console));
   if (flags.global.stats) console.Note(StatsText(ProcessMeter(), ""));
   return absl::OkStatus();
 }

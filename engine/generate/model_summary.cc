@@ -93,6 +93,18 @@ absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options) {
     }
     summary.modes.push_back(std::move(mode_summary));
   }
+  summary.choice = ChooseMode(
+      ModeRequestOf(options, summary.config.max_context_tokens),
+      sizes.FunctionFor(options));
+  if (!summary.choice.ok()) return summary;
+  if (summary.choice->mode == Mode::kStream) {
+    LOWMEM_ASSIGN_OR_RETURN(
+        summary.plan,
+        PlanStream(checkpoint, weights, summary.choice->stream_bytes));
+  } else if (summary.choice->mode == Mode::kCopy) {
+    LOWMEM_ASSIGN_OR_RETURN(summary.plan,
+                            PlanAllResident(checkpoint, weights));
+  }
   return summary;
 }
 

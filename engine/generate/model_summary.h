@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "engine/generate/memory_forecast.h"
 #include "engine/generate/mode_choice.h"
+#include "engine/generate/stream_plan.h"
 #include "engine/model/model_config.h"
 #include "lowmem/options.h"
 #include "storage/checkpoint.h"
@@ -40,13 +41,16 @@ struct ModelSummary {
   uint64_t num_parameters = 0;     // elements of the tensors that are used
   uint64_t model_bytes = 0;        // of the tensors that are used
   std::vector<ModeSummary> modes;  // mmap, copy, stream
+  // What Open would take for the options as they are, or its refusal.
+  absl::StatusOr<ModeChoice> choice;
+  // Where the weights are then; nullopt when they are mapped.
+  std::optional<StreamPlan> plan;
   // The smallest budget that Engine::Open accepts for the same options and
   // Mode::kAuto.
   uint64_t min_budget_bytes = std::numeric_limits<uint64_t>::max();
 };
 
-// Uses of the options the path, threads, context, chunk and budget; the mode
-// does not matter. Reads no weight and no tokenizer. Errors: those of
+// Uses of the options the path, mode, threads, context, chunk and budget. Reads no weight and no tokenizer. Errors: those of
 // Engine::Open up to the choice of mode, but no refusal of a budget.
 absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options);
 

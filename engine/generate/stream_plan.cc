@@ -122,4 +122,13 @@ absl::StatusOr<StreamPlan> PlanStream(const Checkpoint& checkpoint,
   return plan;
 }
 
+absl::StatusOr<StreamPlan> PlanAllResident(const Checkpoint& checkpoint,
+                                           const ModelWeights& weights) {
+  ResidencyRequest request = RequestOf(checkpoint, weights);
+  request.available_bytes = std::numeric_limits<uint64_t>::max();
+  StreamPlan plan;
+  LOWMEM_ASSIGN_OR_RETURN(plan.residency, PlanResidency(request));
+  return plan;
+}
+
 }  // namespace lowmem

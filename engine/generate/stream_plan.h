@@ -43,6 +43,10 @@ absl::StatusOr<StreamPlan> PlanStream(const Checkpoint& checkpoint,
                                       const ModelWeights& weights,
                                       std::optional<uint64_t> available_bytes);
 
+// The plan of a copy: every row is resident, and there is no ring.
+absl::StatusOr<StreamPlan> PlanAllResident(const Checkpoint& checkpoint,
+                                           const ModelWeights& weights);
+
 }  // namespace lowmem
 
 #endif  // LOWMEM_ENGINE_GENERATE_STREAM_PLAN_H_

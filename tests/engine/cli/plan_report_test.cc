@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cli/plan_report.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "storage/base/json.h"
+#include "storage/base/units.h"
+#include "tests/support/status_matchers.h"
+
+namespace lowmem::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A model whose tied head is one matrix of several bands is not among the tiny
+// ones; rows of bands are added up by tensor all the same.
+absl::StatusOr<ModelSummary> Summarize(Mode mode, uint64_t budget_bytes) {
+  EngineOptions options;
+  options.model_path = absl::StrCat(LOWMEM_TESTDATA_DIR, "/tiny/llama");
+  options.mode = mode;
+  options.num_threads = 2;
+  options.max_context_tokens = 32;
+  options.ram_budget_bytes = budget_bytes;
+  return SummarizeModel(options);
+}
+
+uint64_t StreamedBytes(const PlanReport& report) {
+  uint64_t sum = 0;
+  for (const PlanRow& row : report.rows) {
+    sum += (row.num_rows - row.resident_rows) * row.row_bytes;
+  }
+  return sum;
+}
+
+TEST(PlanReportTest, AccountsAddUpToNoMoreThanTheBudget) {
+  ASSERT_OK_AND_ASSIGN(const ModelSummary ample,
+                       Summarize(Mode::kStream, 64 * kMiB));
+  const uint64_t least = ample.modes[2].smallest.required_bytes();
+  uint64_t streamed_before = UINT64_MAX;
+  for (uint64_t budget = least; budget < least + 400 * kKiB;
+       budget += 99 * kKiB) {
+    ASSERT_OK_AND_ASSIGN(const ModelSummary summary,
+                         Summarize(Mode::kStream, budget));
+    ASSERT_TRUE(summary.choice.ok()) << summary.choice.status();
+    const PlanReport report = ReportPlan(summary, 1e9);
+    EXPECT_LE(report.peak_bytes(), budget);
+    EXPECT_GT(report.peak_bytes() + 64 * kKiB, budget);
+    EXPECT_EQ(report.context_tokens, 32);
+    // Of the tiny model the embedding alone is looked up.
+    EXPECT_LE(report.streamed_bytes_per_token, StreamedBytes(report));
+    EXPECT_LT(report.streamed_bytes_per_token, streamed_before);
+    streamed_before = report.streamed_bytes_per_token;
+    EXPECT_DOUBLE_EQ(*report.max_tokens_per_s(),
+                     1e9 / report.streamed_bytes_per_token);
+  }
+}
+
+TEST(PlanReportTest, ACopyStreamsNothing) {
+  ASSERT_OK_AND_ASSIGN(const ModelSummary summary,
+                       Summarize(Mode::kAuto, 64 * kMiB));
+  const PlanReport report = ReportPlan(summary, 1e9);
+  EXPECT_EQ(report.mode, Mode::kCopy);
+  EXPECT_EQ(StreamedBytes(report), 0);
+  EXPECT_EQ(report.max_tokens_per_s(), std::nullopt);
+  EXPECT_EQ(report.rows.size(), summary.checkpoint->tensors().size());
+}
+
+TEST(PlanReportTest, TextAndJsonSayTheSame) {
+  ASSERT_OK_AND_ASSIGN(const ModelSummary ample,
+                       Summarize(Mode::kStream, 64 * kMiB));
+  ASSERT_OK_AND_ASSIGN(
+      const ModelSummary summary,
+      Summarize(Mode::kStream, ample.modes[2].smallest.required_bytes()));
+  const PlanReport report = ReportPlan(summary, 2.5 * kGiB);
+  const std::string text = PlanToText(report);
+  EXPECT_THAT(text, HasSubstr("model.layers.1.mlp.down_proj.weight"));
+  EXPECT_THAT(text, HasSubstr("2.50 GiB a second, measured now"));
+  EXPECT_THAT(text, HasSubstr("mode                     stream\n"));
+  JsonWriter writer;
+  WritePlan(report, writer);
+  ASSERT_OK_AND_ASSIGN(const JsonValue json, JsonValue::Parse(writer.text()));
+  EXPECT_EQ(json.Find("mode")->string(), "stream");
+  EXPECT_EQ(json.Find("tensors")->items().size(), report.rows.size());
+  EXPECT_EQ(json.Find("peak_bytes")->AsUint64(), report.peak_bytes());
+  EXPECT_EQ(json.Find("accounts")->Find("kv_bytes")->AsUint64(),
+            summary.choice->forecast.kv_bytes());
+  EXPECT_EQ(json.Find("streamed_bytes_per_token")->AsUint64(),
+            report.streamed_bytes_per_token);
+}
+
+}  // namespace
+}  // namespace lowmem::cli
