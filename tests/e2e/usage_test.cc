@@ -127,7 +127,6 @@ const WrongUsage kWrongUsage[] = {
      2,
      "--modes and --budgets"},
     {"PlanWithoutABudget", {"-m", "x", "info", "--plan"}, 2, "--ram-budget"},
-    {"UnknownIo", {"--io", "direct", "-m", "x", "info"}, 2, "got 'direct'"},
     {"KvOfALaterVersion", {"-m", "x", "info", "--kv", "q8"}, 5, "--kv"},
     {"WrongUsageComesBeforeUnsupported",
      {"--kv", "q8", "-m", "x", "-t", "no", "info"},
