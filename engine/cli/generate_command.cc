@@ -75,12 +75,12 @@ absl::Status RunGenerate(const Flags& flags, Console& console) {
                           OpenEngine(flags.global, limits, console));
   LOWMEM_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                           engine->NewSession());
-  LOWMEM_RETURN_IF_ERROR(AppendPrompt(prompt, *session));
-  const std::vector<int32_t> prompt_ids = session->ids();
-
   // A signal before the check ends it here; one after it is the session's.
   const CancelOnSignal cancel_on_signal(*session);
   LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
+  LOWMEM_RETURN_IF_ERROR(AppendPrompt(prompt, *session));
+  const std::vector<int32_t> prompt_ids = session->ids();
+
   absl::Status written;
   bool printed = false;
   const absl::StatusOr<GenerateResult> result =

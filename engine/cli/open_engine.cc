@@ -17,6 +17,7 @@ EngineOptions EngineOptionsOf(const GlobalFlags& flags,
   options.sequence_need = limits.sequence_need;
   options.scores_every_token = limits.scores_every_token;
   options.io = flags.io;
+  options.cancel = &InterruptedFlag();
   options.on_load_progress = [&progress](const LoadProgress& load) {
     progress.Update(load.done_bytes, load.total_bytes);
     return CheckInterrupted();

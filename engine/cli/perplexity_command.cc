@@ -68,7 +68,8 @@ absl::Status RunPerplexity(const Flags& flags, Console& console) {
   LOWMEM_ASSIGN_OR_RETURN(
       const std::vector<int32_t> ids,
       engine->tokenizer().Encode(
-          text, {/*add_special=*/true, /*parse_special=*/true}));
+          text, {/*add_special=*/true, /*parse_special=*/true,
+                 &InterruptedFlag()}));
   if (engine->mode_choice().budget_limits_context &&
       ids.size() > engine->max_context_tokens()) {
     console.Note(absl::StrCat("the memory budget allows windows of ",

@@ -75,6 +75,7 @@ absl::Status AppendEncoded(const Tokenizer& tokenizer, const JsonValue& line,
     return absl::InvalidArgumentError("text: expected a string");
   }
   Tokenizer::EncodeOptions options;
+  options.cancel = &InterruptedFlag();
   LOWMEM_ASSIGN_OR_RETURN(options.add_special,
                           BoolOf(line, "add_special", true));
   LOWMEM_ASSIGN_OR_RETURN(options.parse_special,
@@ -145,8 +146,8 @@ absl::Status RunTokenize(const Flags& flags, Console& console) {
             ? ErrorJson(absl::InvalidArgumentError(absl::StrCat(
                   "line too long; expected at most ", kMaxLineBytes, " bytes")))
             : Answer(*tokenizer, line, flags.tokenize.decode);
-    LOWMEM_RETURN_IF_ERROR(console.Write(answer));
     LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
+    LOWMEM_RETURN_IF_ERROR(console.Write(answer));
   }
   if (flags.global.stats) console.Note(StatsText(ProcessMeter(), ""));
   return absl::OkStatus();

@@ -35,7 +35,7 @@ absl::Status RunTrace(const Flags& flags, Console& console) {
   LOWMEM_RETURN_IF_ERROR(TokenizePrompt(
       [&engine](absl::string_view text, bool parse_special) {
         return engine->tokenizer().Encode(
-            text, {/*add_special=*/true, /*parse_special=*/parse_special});
+            text, {/*add_special=*/true, parse_special, &InterruptedFlag()});
       },
       prompt));
   const std::vector<int32_t>& ids = *prompt.ids;

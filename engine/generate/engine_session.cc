@@ -65,10 +65,11 @@ absl::Status EngineSession::AppendIds(absl::Span<const int32_t> ids) {
 
 absl::Status EngineSession::AppendText(absl::string_view text,
                                        bool parse_special) {
-  LOWMEM_ASSIGN_OR_RETURN(
-      const std::vector<int32_t> ids,
-      engine_.tokenizer().Encode(text, {ids_.empty(), parse_special}));
-  return AppendIds(ids);
+  const absl::StatusOr<std::vector<int32_t>> ids = engine_.tokenizer().Encode(
+      text, {ids_.empty(), parse_special, &cancel_});
+  if (absl::IsCancelled(ids.status())) ForgetCancel();
+  if (!ids.ok()) return ids.status();
+  return AppendIds(*ids);
 }
 
 absl::StatusOr<GenerateResult> EngineSession::Generate(
@@ -107,7 +108,7 @@ absl::Status EngineSession::Score(
       absl::MakeConstSpan(ids_).subspan(kv_->size());
   absl::Status status;
   if (cancel_.load(std::memory_order_relaxed)) {
-    status = absl::CancelledError("cancelled");
+    status = absl::CancelledError("interrupted");
   } else if (!new_ids.empty()) {
     status = engine_.transformer().Forward(new_ids, LogitsFor::kEveryToken,
                                            &cancel_, *kv_, observer);

@@ -50,6 +50,9 @@ std::optional<uint64_t> CountedSince(std::optional<uint64_t> before,
 
 auto ProgressOf(const EngineOptions& options) {
   return [&options](uint64_t done_bytes, uint64_t total_bytes) {
+    if (options.cancel != nullptr && options.cancel->load()) {
+      return absl::CancelledError("interrupted");
+    }
     return options.on_load_progress
                ? options.on_load_progress({done_bytes, total_bytes})
                : absl::OkStatus();
@@ -156,10 +159,11 @@ absl::StatusOr<std::optional<SequenceNeed>> EngineState::AskForNeed(
   if (!is_used || !options.sequence_need) return std::nullopt;
   LOWMEM_ASSIGN_OR_RETURN(
       SequenceNeed need,
-      options.sequence_need([this](absl::string_view text, bool parse_special) {
-        return tokenizer_->Encode(
-            text, {/*add_special=*/true, /*parse_special=*/parse_special});
-      }));
+      options.sequence_need(
+          [this, &options](absl::string_view text, bool parse_special) {
+            return tokenizer_->Encode(text, {/*add_special=*/true,
+                                             parse_special, options.cancel});
+          }));
   // Of a prompt that no context holds nothing is computed.
   need.prompt_tokens =
       std::min(need.prompt_tokens, config_.max_context_tokens);

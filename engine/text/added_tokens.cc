@@ -192,7 +192,7 @@ absl::Status AddedTokens::Split(absl::string_view text, Pass pass,
   size_t space_end = 0;
   for (size_t pos = 0; pos < text.size();) {
     if (scratch.is_cancelled()) {
-      return absl::CancelledError("the search for added tokens was cancelled");
+      return absl::CancelledError("interrupted");
     }
     const Matcher::Entry* found = matcher.entries.empty()
                                       ? nullptr

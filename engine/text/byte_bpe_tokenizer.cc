@@ -129,7 +129,7 @@ class Encoding {
 
   absl::Status CheckCancel() const {
     return cancel_ != nullptr && cancel_->load()
-               ? absl::CancelledError("encoding was cancelled")
+               ? absl::CancelledError("interrupted")
                : absl::OkStatus();
   }
 

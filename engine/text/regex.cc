@@ -178,7 +178,7 @@ absl::StatusOr<std::optional<TextRange>> Regex::Find(
   int result;
   for (;;) {
     if (scratch.is_cancelled()) {
-      return absl::CancelledError("matching was cancelled");
+      return absl::CancelledError("interrupted");
     }
     const size_t end = WindowEnd(text, start, window);
     result = Match(text, start, end, max_steps, scratch);

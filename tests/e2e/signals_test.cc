@@ -56,6 +56,30 @@ TEST_F(EndlessTest, JsonTellsThatItWasInterrupted) {
             "interrupted");
 }
 
+// Reading 60 MiB of text takes some tenths of a second, tokenizing it many
+// seconds.
+TEST_F(EndlessTest, SignalEndsTheTokenizingOfALongPrompt) {
+  const std::string text = folder_.Path("long.txt");
+  std::string words;
+  while (words.size() < (60u << 20)) words += "the keeper reads the book ";
+  WriteFile(text, words);
+  for (const char* budget : {"", "64M"}) {
+    SubprocessOptions options;
+    options.program = Cli();
+    options.args = {"-m", model_, "generate", "--prompt-file", text};
+    if (*budget != 0) {
+      options.args.insert(options.args.end(), {"--ram-budget", budget});
+    }
+    Subprocess process(options);
+    ASSERT_TRUE(process.WaitForCpuSeconds(1.0));
+    process.Signal(SIGINT);
+    const SubprocessResult result = process.Wait();
+    EXPECT_EQ(result.exit_code, 130) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, "lowmem-run: interrupted\n");
+  }
+}
+
 TEST_F(EndlessTest, ReaderThatGoesAwayEndsItQuietly) {
   Subprocess process(Endless());
   ASSERT_TRUE(process.WaitForStdout(10));

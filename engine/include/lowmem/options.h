@@ -4,6 +4,7 @@
 #ifndef LOWMEM_OPTIONS_H_
 #define LOWMEM_OPTIONS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -102,6 +103,10 @@ struct EngineOptions {
   // those of one token, when there is a budget or the mode is kStream.
   bool scores_every_token = false;
   Io io = Io::kAuto;
+  // Open ends with kCancelled soon after it became true: while a long text is
+  // tokenized for sequence_need, and between blocks of weights. Must outlive
+  // Open.
+  const std::atomic<bool>* cancel = nullptr;
   // Called while weights are copied; returning an error ends Open with it.
   std::function<absl::Status(const LoadProgress&)> on_load_progress;
 };

@@ -49,8 +49,9 @@ class LOWMEM_EXPORT Session {
   // sequence is empty.
   // Errors: kInvalidArgument for an id outside the vocabulary or text that is
   // no UTF-8; kOutOfRange when the context cannot hold it, kResourceExhausted
-  // when it is the budget that makes the context too short (nothing is appended
-  // then).
+  // when it is the budget that makes the context too short; kCancelled after
+  // Cancel, when the text is so long or odd that tokenizing it takes time
+  // (nothing is appended then).
   virtual absl::Status AppendIds(absl::Span<const int32_t> ids) = 0;
   virtual absl::Status AppendText(absl::string_view text,
                                   bool parse_special = true) = 0;
@@ -73,9 +74,9 @@ class LOWMEM_EXPORT Session {
                                  uint64_t pos, absl::Span<const float> logits)>
                                  on_logits) = 0;
 
-  // Ends a running Generate or Score soon, or else the next one at once: it
-  // stays in force until a call has ended because of it, with kInterrupted or
-  // kCancelled. Several before that count as one. Safe from any thread and from
+  // Ends a running AppendText, Generate or Score soon, or else the next one at
+  // once: it stays in force until a call has ended because of it, with
+  // kInterrupted or kCancelled. Several before that count as one. Safe from any thread and from
   // a signal handler.
   virtual void Cancel() = 0;
 
