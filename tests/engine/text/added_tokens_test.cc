@@ -132,7 +132,7 @@ TEST_F(AddedTokensTest, CancelledSearchEnds) {
   RegexScratch scratch(&cancel);
   std::vector<TokenOrText> parts;
   EXPECT_THAT(tokens_.Split("abc", Pass::kRaw, true, scratch, parts),
-              Fails(absl::StatusCode::kCancelled, "cancelled"));
+              Fails(absl::StatusCode::kCancelled, "interrupted"));
 }
 
 TEST_F(AddedTokensTest, SingleWordStandsAlone) {

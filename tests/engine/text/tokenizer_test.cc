@@ -159,7 +159,7 @@ TEST_F(TokenizerTest, CancelledEncodingEnds) {
   for (const std::string& text :
        {std::string("a b"), std::string("<s>"), std::string(1u << 20, 'a')}) {
     EXPECT_THAT(tokenizer_->Encode(text, options),
-                Fails(absl::StatusCode::kCancelled, "cancelled"));
+                Fails(absl::StatusCode::kCancelled, "interrupted"));
   }
 }
 
