@@ -11,48 +11,64 @@
 namespace lowmem::cli {
 namespace {
 
-enum class Unit { kBytes, kSeconds, kPerSecond };
-
-struct Figure {
-  absl::string_view heading;
-  absl::string_view key;
-  Unit unit;
-};
-
-constexpr absl::string_view kBytesPerToken = "bytes_read_per_token";
-constexpr Figure kFigures[] = {
-    {"anonymous memory", "rss_anon_bytes", Unit::kBytes},
-    {"file-backed memory", "rss_file_bytes", Unit::kBytes},
-    {"peak of both", "vm_hwm_bytes", Unit::kBytes},
-    {"page cache of the model", "page_cache_bytes", Unit::kBytes},
-    {"read from storage", "storage_read_bytes", Unit::kBytes},
-    {"weights read a token", kBytesPerToken, Unit::kBytes},
-    {"load", "load_s", Unit::kSeconds},
-    {"time to first token", "time_to_first_token_s", Unit::kSeconds},
-    {"prefill", "prefill_tokens_per_s", Unit::kPerSecond},
-    {"decode", "decode_tokens_per_s", Unit::kPerSecond},
-};
-
-// What fits 80 columns.
-constexpr size_t kRunsPerTable = 4;
+enum class Unit { kBytes, kSeconds, kPerSecond, kRatio };
 
 std::optional<double> NumberAt(const JsonValue& meter, absl::string_view key) {
   const JsonValue* value = meter.Find(key);
   return value == nullptr ? std::nullopt : value->AsDouble();
 }
 
-// Weights are read once a pass; the meter tells passes a token.
-std::optional<double> BytesPerToken(const JsonValue& meter) {
+// Weights are used once a pass; the meter tells passes a token.
+std::optional<double> WeightsPerToken(const JsonValue& meter) {
   const std::optional<double> passes = NumberAt(meter, "decode_weight_passes");
   const std::optional<double> model_bytes = NumberAt(meter, "model_bytes");
   if (!passes.has_value() || !model_bytes.has_value()) return std::nullopt;
   return *passes * *model_bytes;
 }
 
+// A line of the table: a field of the meter, or what the run itself knows.
+struct Figure {
+  absl::string_view heading;
+  absl::string_view key;
+  std::optional<double> (*of_run)(const BenchRun& run);
+  Unit unit;
+
+  std::optional<double> Of(const BenchRun& run) const {
+    return of_run == nullptr ? NumberAt(run.meter, key) : of_run(run);
+  }
+};
+
+constexpr Figure kFigures[] = {
+    {"anonymous memory", "rss_anon_bytes", nullptr, Unit::kBytes},
+    {"file-backed memory", "rss_file_bytes", nullptr, Unit::kBytes},
+    {"peak of both", "vm_hwm_bytes", nullptr, Unit::kBytes},
+    {"peak of the group", "",
+     [](const BenchRun& run) -> std::optional<double> {
+       return run.group.peak_bytes;
+     },
+     Unit::kBytes},
+    {"page cache of the model", "page_cache_bytes", nullptr, Unit::kBytes},
+    {"read from storage", "storage_read_bytes", nullptr, Unit::kBytes},
+    {"  a token", "",
+     [](const BenchRun& run) -> std::optional<double> {
+       return run.storage_bytes_per_token;
+     },
+     Unit::kBytes},
+    {"weights used a token", "",
+     [](const BenchRun& run) { return WeightsPerToken(run.meter); },
+     Unit::kBytes},
+    {"passes in prefill", "prefill_weight_passes", nullptr, Unit::kRatio},
+    {"load", "load_s", nullptr, Unit::kSeconds},
+    {"time to first token", "time_to_first_token_s", nullptr, Unit::kSeconds},
+    {"prefill", "prefill_tokens_per_s", nullptr, Unit::kPerSecond},
+    {"decode", "decode_tokens_per_s", nullptr, Unit::kPerSecond},
+};
+
+// What fits 80 columns.
+constexpr size_t kRunsPerTable = 4;
+
 std::string Cell(const BenchRun& run, const Figure& figure) {
-  const std::optional<double> value = figure.key == kBytesPerToken
-                                          ? BytesPerToken(run.meter)
-                                          : NumberAt(run.meter, figure.key);
+  const std::optional<double> value = figure.Of(run);
   if (!value.has_value()) return "-";
   switch (figure.unit) {
     case Unit::kBytes:
@@ -60,14 +76,23 @@ std::string Cell(const BenchRun& run, const Figure& figure) {
     case Unit::kSeconds:
       return absl::StrFormat("%.3f s", *value);
     case Unit::kPerSecond:
-      return absl::StrFormat("%.1f tok/s", *value);
+      return absl::StrFormat("%.*f tok/s", *value < 10 ? 2 : 1, *value);
+    case Unit::kRatio:
+      return absl::StrFormat("%.2f", *value);
   }
   return "-";
 }
 
+std::string BytesCell(const std::optional<uint64_t>& num_bytes) {
+  return num_bytes.has_value() ? FormatBytes(*num_bytes) : "none";
+}
+
 std::string BudgetCell(const BenchRun& run) {
-  return run.ram_budget_bytes.has_value() ? FormatBytes(*run.ram_budget_bytes)
-                                          : "none";
+  return BytesCell(run.ram_budget_bytes);
+}
+
+std::string LimitCell(const BenchRun& run) {
+  return BytesCell(run.limit_bytes);
 }
 
 void AppendLine(absl::string_view heading, absl::Span<const BenchRun> runs,
@@ -85,16 +110,49 @@ void AppendTable(absl::Span<const BenchRun> runs, std::string* table) {
       [](const BenchRun& run) { return std::string(ModeName(run.mode)); },
       table);
   AppendLine("memory budget", runs, BudgetCell, table);
+  AppendLine("memory limit", runs, LimitCell, table);
   for (const Figure& figure : kFigures) {
     AppendLine(
         figure.heading, runs,
         [&figure](const BenchRun& run) { return Cell(run, figure); }, table);
+  }
+  // The same for all of them.
+  for (const BenchRun& run : runs) {
+    if (run.no_limit_reason.empty()) continue;
+    absl::StrAppend(table, "limit: none (", run.no_limit_reason, ")\n");
+    break;
   }
   for (const BenchRun& run : runs) {
     if (run.status.ok()) continue;
     absl::StrAppend(table, ModeName(run.mode), " under ", BudgetCell(run), ": ",
                     run.status.message(), "\n");
   }
+}
+
+void AppendField(absl::string_view key, const std::optional<uint64_t>& value,
+                 JsonWriter& json) {
+  json.Key(key);
+  value.has_value() ? json.Uint(*value) : json.Null();
+}
+
+void AppendMeterFields(const BenchRun& run, JsonWriter& json) {
+  for (const JsonValue::Member& member : run.meter.members()) {
+    json.Key(member.first).Value(member.second);
+  }
+  const std::optional<double> weights = WeightsPerToken(run.meter);
+  AppendField("bytes_read_per_token",
+              weights.has_value()
+                  ? std::optional<uint64_t>(static_cast<uint64_t>(*weights))
+                  : std::nullopt,
+              json);
+  AppendField("storage_bytes_per_token", run.storage_bytes_per_token, json);
+}
+
+void AppendGroupFields(const BenchRun& run, JsonWriter& json) {
+  AppendField("limit_bytes", run.limit_bytes, json);
+  AppendField("group_peak_bytes", run.group.peak_bytes, json);
+  AppendField("group_limit_hits", run.group.num_limit_hits, json);
+  AppendField("oom_kills", run.group.num_oom_kills, json);
 }
 
 }  // namespace
@@ -113,26 +171,17 @@ std::string BenchJson(const std::vector<BenchRun>& runs) {
   JsonWriter json;
   json.BeginObject().Key("runs").BeginArray();
   for (const BenchRun& run : runs) {
+    json.BeginObject();
     if (run.status.ok()) {
-      json.BeginObject();
-      for (const JsonValue::Member& member : run.meter.members()) {
-        json.Key(member.first).Value(member.second);
-      }
-      json.Key(kBytesPerToken);
-      const std::optional<double> bytes = BytesPerToken(run.meter);
-      bytes.has_value() ? json.Uint(static_cast<uint64_t>(*bytes))
-                        : json.Null();
-      json.EndObject();
-      continue;
-    }
-    json.BeginObject().Key("mode").String(ModeName(run.mode));
-    json.Key("ram_budget_bytes");
-    if (run.ram_budget_bytes.has_value()) {
-      json.Uint(*run.ram_budget_bytes);
+      AppendMeterFields(run, json);
+      AppendGroupFields(run, json);
     } else {
-      json.Null();
+      json.Key("mode").String(ModeName(run.mode));
+      AppendField("ram_budget_bytes", run.ram_budget_bytes, json);
+      AppendGroupFields(run, json);
+      json.Key("error").String(run.status.message());
     }
-    json.Key("error").String(run.status.message()).EndObject();
+    json.EndObject();
   }
   json.EndArray().EndObject();
   return absl::StrCat(json.text(), "\n");

@@ -4,32 +4,23 @@
 #ifndef LOWMEM_ENGINE_CLI_BENCH_TABLE_H_
 #define LOWMEM_ENGINE_CLI_BENCH_TABLE_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "lowmem/options.h"
-#include "storage/base/json.h"
+#include "engine/cli/bench_run.h"
 
 namespace lowmem::cli {
-
-// One run: its meter as the process that ran it printed it, or why there is
-// none.
-struct BenchRun {
-  Mode mode = Mode::kMmap;
-  std::optional<uint64_t> ram_budget_bytes;
-  absl::Status status;
-  JsonValue meter;  // null unless status is OK
-};
 
 // A column a run, a line a figure, so that the modes stand side by side; below
 // it why runs failed. Many runs are cut into several tables.
 std::string BenchTable(const std::vector<BenchRun>& runs);
 
-// {"runs": [meter, ...]}, each with "bytes_read_per_token" (weights, while
-// decoding) behind the meter's own fields; a run that failed is {"mode",
-// "ram_budget_bytes", "error"}.
+// {"runs": [run, ...]}: the fields of the meter and, behind them,
+// "bytes_read_per_token" (weights used, while decoding),
+// "storage_bytes_per_token", "limit_bytes" (of the run's memory group, or
+// null), "group_peak_bytes", "group_limit_hits", "oom_kills". A run that failed
+// is
+// {"mode", "ram_budget_bytes", the last four, "error"}.
 std::string BenchJson(const std::vector<BenchRun>& runs);
 
 }  // namespace lowmem::cli

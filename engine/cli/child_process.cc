@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,8 +16,6 @@
 #include "engine/cli/exit_code.h"
 #include "engine/cli/signals.h"
 #include "storage/base/status_macros.h"
-
-extern char** environ;
 
 namespace lowmem::cli {
 namespace {
@@ -67,23 +64,33 @@ absl::Status SystemError(absl::string_view what, int error) {
       absl::StrCat(kSelf, ": ", what, ": ", std::strerror(error)));
 }
 
+// What fails between fork and exec ends the child with this code: no exit code
+// of ours.
+constexpr int kNotStarted = 127;
+
+// In the child: nothing but system calls.
+[[noreturn]] void Exec(char* const* argv, const Pipe& out, const Pipe& err,
+                       const MemoryGroup* group) {
+  const int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (in >= 0 && dup2(in, STDIN_FILENO) >= 0 &&
+      dup2(out.write_end(), STDOUT_FILENO) >= 0 &&
+      dup2(err.write_end(), STDERR_FILENO) >= 0 &&
+      (group == nullptr || group->Join())) {
+    execv(kSelf, argv);
+  }
+  _exit(kNotStarted);
+}
+
 absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& args,
-                            const Pipe& out, const Pipe& err) {
+                            const Pipe& out, const Pipe& err,
+                            const MemoryGroup* group) {
   std::vector<char*> argv = {const_cast<char*>("lowmem-run")};
   for (const std::string& arg : args)
     argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
-                                   O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out.write_end(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err.write_end(), STDERR_FILENO);
-  pid_t pid = -1;
-  const int error =
-      posix_spawn(&pid, kSelf, &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return SystemError("cannot be started", error);
+  const pid_t pid = fork();
+  if (pid == 0) Exec(argv.data(), out, err, group);
+  if (pid < 0) return SystemError("cannot be started", errno);
   return pid;
 }
 
@@ -95,12 +102,24 @@ int WaitFor(pid_t pid) {
   return status;
 }
 
+absl::Status DiedOf(int signal_number, const MemoryGroup* group) {
+  const uint64_t num_oom_kills =
+      group == nullptr ? 0 : group->Usage().num_oom_kills.value_or(0);
+  if (num_oom_kills > 0) {
+    return absl::ResourceExhaustedError(
+        "killed by the kernel: the memory group's limit holds no more");
+  }
+  return absl::InternalError(absl::StrCat(
+      "the process of this run ended with signal ", signal_number));
+}
+
 }  // namespace
 
-absl::StatusOr<std::string> RunSelf(const std::vector<std::string>& args) {
+absl::StatusOr<std::string> RunSelf(const std::vector<std::string>& args,
+                                    const MemoryGroup* group) {
   Pipe out, err;
   if (!out.Open() || !err.Open()) return SystemError("no pipe", errno);
-  LOWMEM_ASSIGN_OR_RETURN(const pid_t pid, Spawn(args, out, err));
+  LOWMEM_ASSIGN_OR_RETURN(const pid_t pid, Spawn(args, out, err, group));
   out.CloseWriteEnd();
   err.CloseWriteEnd();
   std::string text, message;
@@ -117,10 +136,11 @@ absl::StatusOr<std::string> RunSelf(const std::vector<std::string>& args) {
   }
   const int status = WaitFor(pid);
   LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
-  if (!WIFEXITED(status)) {
-    return absl::InternalError(
-        absl::StrCat("the process of this run ended with signal ",
-                     WIFSIGNALED(status) ? WTERMSIG(status) : 0));
+  if (!WIFEXITED(status)) return DiedOf(WTERMSIG(status), group);
+  if (WEXITSTATUS(status) == kNotStarted) {
+    return absl::UnavailableError(
+        absl::StrCat(kSelf, ": cannot be started",
+                     group == nullptr ? "" : " in its memory group"));
   }
   if (WEXITSTATUS(status) != kExitOk) {
     return absl::Status(

@@ -9,14 +9,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/cli/memory_group.h"
 
 namespace lowmem::cli {
 
-// stdout of the program run with `args`. A signal to this process ends the
-// child. Errors: the child's own error, with its exit code's status code and
-// its message; kInternal when it died of a signal; kUnavailable when it cannot
-// be started; kCancelled.
-absl::StatusOr<std::string> RunSelf(const std::vector<std::string>& args);
+// stdout of the program run with `args`; within `group`, unless it is null,
+// from its first instruction on. A signal to this process ends the child.
+// Errors: the child's own error, with its exit code's status code and its
+// message; kResourceExhausted when the kernel killed it for the group's limit;
+// kInternal when it died of another signal; kUnavailable when it cannot be
+// started; kCancelled.
+absl::StatusOr<std::string> RunSelf(const std::vector<std::string>& args,
+                                    const MemoryGroup* group);
 
 }  // namespace lowmem::cli
 

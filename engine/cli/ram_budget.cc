@@ -28,4 +28,8 @@ absl::StatusOr<uint64_t> AutoRamBudget(const ProcessMemory& memory) {
   return smaller - margin;
 }
 
+absl::StatusOr<uint64_t> ParseRamBudget(absl::string_view text) {
+  return text == "auto" ? AutoRamBudget(ReadProcessMemory()) : ParseBytes(text);
+}
+
 }  // namespace lowmem::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `--ram-budget auto`: what this process may take without pushing others out.
+// `--ram-budget SIZE|auto`; auto: what this process may take without pushing
+// others out.
 
 #ifndef LOWMEM_ENGINE_CLI_RAM_BUDGET_H_
 #define LOWMEM_ENGINE_CLI_RAM_BUDGET_H_
@@ -7,6 +8,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "storage/base/memory_meter.h"
 
 namespace lowmem::cli {
@@ -16,6 +18,10 @@ namespace lowmem::cli {
 // kInvalidArgument when the system tells neither figure; kResourceExhausted
 // when the margin leaves nothing.
 absl::StatusOr<uint64_t> AutoRamBudget(const ProcessMemory& memory);
+
+// A size such as "512M", or "auto" for what the machine allows now. Errors:
+// those of ParseBytes and AutoRamBudget.
+absl::StatusOr<uint64_t> ParseRamBudget(absl::string_view text);
 
 }  // namespace lowmem::cli
 

@@ -8,15 +8,23 @@
 namespace lowmem::cli {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 BenchRun RunWith(Mode mode, const std::string& meter) {
-  return {mode, std::nullopt, absl::OkStatus(), *JsonValue::Parse(meter)};
+  BenchRun run;
+  run.mode = mode;
+  run.meter = *JsonValue::Parse(meter);
+  return run;
 }
 
 BenchRun Refused() {
-  return {Mode::kCopy, 1024, absl::ResourceExhaustedError("does not fit"),
-          JsonValue()};
+  BenchRun run;
+  run.mode = Mode::kCopy;
+  run.ram_budget_bytes = 1024;
+  run.status = absl::ResourceExhaustedError("does not fit");
+  return run;
 }
 
 TEST(BenchTableTest, FiguresStandUnderTheirRunsWithUnits) {
@@ -39,7 +47,7 @@ TEST(BenchTableTest, FiguresStandUnderTheirRunsWithUnits) {
       HasSubstr("decode                      12.3 tok/s             -\n"));
   EXPECT_THAT(
       table,
-      HasSubstr("weights read a token          1.46 KiB             -\n"));
+      HasSubstr("weights used a token          1.46 KiB             -\n"));
 }
 
 TEST(BenchTableTest, RefusalIsSaidBelow) {
@@ -62,12 +70,44 @@ TEST(BenchTableTest, ManyRunsStayWithin80Columns) {
   EXPECT_EQ(num_columns, 9u);
 }
 
+TEST(BenchTableTest, LimitedRunsTellTheirGroup) {
+  BenchRun run = RunWith(Mode::kMmap, R"({"prefill_weight_passes":2})");
+  run.ram_budget_bytes = run.limit_bytes = 64 << 20;
+  run.storage_bytes_per_token = 3 << 20;
+  run.group = {63 << 20, 7, 0};
+  const std::string table = BenchTable({run});
+  for (const char* line : {"memory limit                  64.0 MiB\n",
+                           "peak of the group             63.0 MiB\n",
+                           "  a token                     3.00 MiB\n",
+                           "passes in prefill                 2.00\n"}) {
+    EXPECT_THAT(table, HasSubstr(line));
+  }
+  EXPECT_THAT(table, Not(HasSubstr("limit: none")));
+  EXPECT_THAT(BenchJson({run}),
+              HasSubstr(R"("storage_bytes_per_token":3145728,)"
+                        R"("limit_bytes":67108864,"group_peak_bytes":66060288,)"
+                        R"("group_limit_hits":7,"oom_kills":0})"));
+}
+
+TEST(BenchTableTest, WhyThereIsNoLimitIsSaidOnce) {
+  BenchRun run = RunWith(Mode::kMmap, "{}");
+  run.ram_budget_bytes = 1024;
+  run.no_limit_reason = "no memory group";
+  const std::string table = BenchTable({run, run});
+  EXPECT_THAT(table, HasSubstr("memory limit                      none"));
+  EXPECT_THAT(table, EndsWith("-\nlimit: none (no memory group)\n"));
+}
+
 TEST(BenchTableTest, JsonKeepsTheMetersAndNamesErrors) {
   EXPECT_EQ(
       BenchJson(
           {RunWith(Mode::kMmap, R"({"mode":"mmap","load_s":0.1})"), Refused()}),
-      R"({"runs":[{"mode":"mmap","load_s":0.1,"bytes_read_per_token":null},)"
-      R"({"mode":"copy","ram_budget_bytes":1024,"error":"does not fit"}]})"
+      R"({"runs":[{"mode":"mmap","load_s":0.1,"bytes_read_per_token":null,)"
+      R"("storage_bytes_per_token":null,"limit_bytes":null,)"
+      R"("group_peak_bytes":null,"group_limit_hits":null,"oom_kills":null},)"
+      R"({"mode":"copy","ram_budget_bytes":1024,"limit_bytes":null,)"
+      R"("group_peak_bytes":null,"group_limit_hits":null,"oom_kills":null,)"
+      R"("error":"does not fit"}]})"
       "\n");
 }
 
