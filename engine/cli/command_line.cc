@@ -10,9 +10,7 @@
 #include "engine/cli/ram_budget.h"
 #include "engine/cli/wrapped_help.h"
 #include "storage/base/limits.h"
-#include "storage/base/memory_meter.h"
 #include "storage/base/status_macros.h"
-#include "storage/base/units.h"
 
 namespace lowmem::cli {
 namespace {
@@ -112,10 +110,7 @@ void CommandLine::DefineGlobal() {
       "smaller of available "
       "memory and the control group's limit, less 1/16 (at least 32 MiB)",
       [&global](const std::string& text) {
-        LOWMEM_ASSIGN_OR_RETURN(global.ram_budget_bytes,
-                                text == "auto"
-                                    ? AutoRamBudget(ReadProcessMemory())
-                                    : ParseBytes(text));
+        LOWMEM_ASSIGN_OR_RETURN(global.ram_budget_bytes, ParseRamBudget(text));
         return absl::OkStatus();
       });
   options_.AddValue(
@@ -321,16 +316,20 @@ void CommandLine::DefineBench() {
   CLI::App& command = AddCommand(
       "bench", "Modes side by side, each in a process of its own",
       "lowmem-run -m models/smollm2-bf16 bench --modes mmap,copy -p 128 -n 64");
-  options_.AddValue(command, "--modes", "MODE,...", "Default: mmap,copy",
+  options_.AddValue(command, "--modes", "MODE,...",
+                    "auto: what is taken without --mode. Default: mmap,copy",
                     [&bench](const std::string& text) {
                       return AssignTo(ParseModes(text), bench.modes);
                     });
-  options_.AddValue(
-      command, "--budgets", "SIZE,...",
-      "Run each mode under each of these memory budgets. Default: none",
-      [&bench](const std::string& text) {
-        return AssignTo(ParseBudgets(text), bench.budgets_bytes);
-      });
+  options_.AddValue(command, "--budgets", "SIZE|auto,...",
+                    "Run each mode under each of these memory budgets, within "
+                    "a memory control "
+                    "group of that size where one can be made, with the model "
+                    "out of the page "
+                    "cache. Default: none",
+                    [&bench](const std::string& text) {
+                      return AssignTo(ParseBudgets(text), bench.budgets_bytes);
+                    });
   options_.AddCount(command, "-p,--prompt-tokens",
                     "Prompt tokens. Default: 128", bench.num_prompt_tokens, 1,
                     kMaxBenchTokens);

@@ -7,9 +7,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "engine/cli/ram_budget.h"
 #include "storage/base/printable.h"
 #include "storage/base/status_macros.h"
-#include "storage/base/units.h"
 
 namespace lowmem::cli {
 namespace {
@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<int32_t>> ParseIds(absl::string_view text) {
 }
 
 absl::StatusOr<std::vector<uint64_t>> ParseBudgets(absl::string_view text) {
-  return ParseList<uint64_t>(text, ParseBytes);
+  return ParseList<uint64_t>(text, ParseRamBudget);
 }
 
 absl::StatusOr<Mode> ParseMode(absl::string_view text) {
@@ -104,7 +104,12 @@ absl::StatusOr<Mode> ParseMode(absl::string_view text) {
 }
 
 absl::StatusOr<std::vector<Mode>> ParseModes(absl::string_view text) {
-  return ParseList<Mode>(text, ParseMode);
+  return ParseList<Mode>(text,
+                         [](absl::string_view item) -> absl::StatusOr<Mode> {
+                           if (item == ModeName(Mode::kAuto))
+                             return Mode::kAuto;
+                           return ParseMode(item);
+                         });
 }
 
 absl::Status AddStopText(const std::string& text,

@@ -26,11 +26,11 @@ absl::StatusOr<uint64_t> ParseSeed(absl::string_view text);
 absl::StatusOr<float> ParseNumber(absl::string_view text, float min, float max);
 // "1,2,3"; blanks around the commas are allowed. At least one.
 absl::StatusOr<std::vector<int32_t>> ParseIds(absl::string_view text);
-// "512M,1G". At least one.
+// "512M,1G,auto". At least one. Also the errors of ParseRamBudget.
 absl::StatusOr<std::vector<uint64_t>> ParseBudgets(absl::string_view text);
 // "auto", "mmap", "copy", "stream".
 absl::StatusOr<Mode> ParseMode(absl::string_view text);
-// "mmap,copy". At least one.
+// "mmap,copy"; "auto" too. At least one.
 absl::StatusOr<std::vector<Mode>> ParseModes(absl::string_view text);
 // Adds one more text that ends a generation, of at most 64, each of 1 to 4096
 // bytes.

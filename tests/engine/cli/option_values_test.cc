@@ -51,6 +51,8 @@ TEST(OptionValuesTest, ListsTakeBlanksButNoHoles) {
   EXPECT_THAT(ParseBudgets("1K,"), Fails(kUsage, ""));
   EXPECT_THAT(*ParseModes("mmap,copy,mmap"),
               ElementsAre(Mode::kMmap, Mode::kCopy, Mode::kMmap));
+  EXPECT_THAT(*ParseModes("auto"), ElementsAre(Mode::kAuto));
+  EXPECT_THAT(ParseMode("auto"), Fails(kUsage, "got 'auto'"));
 }
 
 TEST(OptionValuesTest, ChoicesAreSpeltAsTheyAreNamed) {
