@@ -163,6 +163,58 @@ TEST(BenchTest, EachModeUnderEachBudgetIsARun) {
   }
 }
 
+// Without a group the run is the same but for the limit.
+TEST(BenchTest, ABudgetIsALimitWhereTheKernelAllows) {
+  const JsonValue json =
+      Json({"-m", Tiny("llama"), "bench", "--modes", "mmap,auto", "--budgets",
+            "64M", "-p", "20", "-n", "4"});
+  const std::vector<JsonValue>& runs = At(json, "runs").items();
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(At(runs[0], "mode").string(), "mmap");
+  EXPECT_EQ(At(runs[1], "mode").string(), "copy");
+  for (const JsonValue& run : runs) {
+    EXPECT_EQ(Uint(run, "generated_tokens"), 4u);
+    EXPECT_EQ(At(run, "decode_weight_passes").AsDouble(), 1);
+    EXPECT_EQ(Uint(run, "bytes_read_per_token"), Uint(run, "model_bytes"));
+    if (At(run, "limit_bytes").is_null()) continue;
+    EXPECT_EQ(Uint(run, "limit_bytes"), 64u << 20);
+    EXPECT_EQ(Uint(run, "oom_kills"), 0u);
+    EXPECT_GT(Uint(run, "group_peak_bytes"), 0u);
+    EXPECT_LE(Uint(run, "group_peak_bytes"), 64u << 20);
+  }
+}
+
+TEST(BenchTest, AnAutomaticBudgetIsANumber) {
+  const JsonValue json = Json({"-m", Tiny("llama"), "bench", "--modes", "copy",
+                               "--budgets", "auto", "-p", "3", "-n", "1"});
+  const std::vector<JsonValue>& runs = At(json, "runs").items();
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_GT(Uint(runs[0], "ram_budget_bytes"), 0u);
+  EXPECT_TRUE(At(runs[0], "storage_bytes_per_token").is_null())
+      << "one token: nothing was decoded";
+}
+
+// Hours of measuring would be lost.
+TEST(BenchTest, WhereReportsGoIsCheckedBeforeTheFirstRun) {
+  const TempFolder folder;
+  WriteFile(folder.Path("file"), "");
+  const std::string model = CopyTiny("llama", folder);
+  const struct {
+    std::string out;
+    int exit_code;
+    const char* part;
+  } kCases[] = {{folder.Path("file"), 7, "file"},
+                {folder.Path("file/below"), 7, "below"},
+                {model, 2, "bench.json"}};
+  for (const auto& c : kCases) {
+    // A run that is refused would end with 6.
+    EXPECT_TRUE(IsRefusal(
+        RunCli({"-m", model, "bench", "--budgets", "1", "--out", c.out}),
+        c.exit_code, c.part))
+        << c.out;
+  }
+}
+
 TEST(BenchTest, TableAndReportsSayTheSame) {
   const TempFolder folder;
   const std::string reports = folder.Path("reports");
