@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file system of a few megabytes that a test can fill: a tmpfs, mounted where
-// the test may (root), absent otherwise.
+// A file system in memory, mounted where the test may (root), absent otherwise:
+// a tmpfs of a few megabytes that a test can fill, or a ramfs, which has no
+// bound and refuses O_DIRECT.
 
 #ifndef LOWMEM_TESTS_SUPPORT_SMALL_DISK_H_
 #define LOWMEM_TESTS_SUPPORT_SMALL_DISK_H_
@@ -16,10 +17,10 @@ namespace lowmem::testing {
 
 class SmallDisk {
  public:
-  explicit SmallDisk(size_t size_bytes) {
+  explicit SmallDisk(size_t size_bytes, const char* type = "tmpfs") {
     const std::string options = "size=" + std::to_string(size_bytes);
-    is_mounted_ = mount("tmpfs", folder_.path().c_str(), "tmpfs", 0,
-                        options.c_str()) == 0;
+    is_mounted_ =
+        mount(type, folder_.path().c_str(), type, 0, options.c_str()) == 0;
   }
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
