@@ -104,12 +104,7 @@ absl::StatusOr<Mode> ParseMode(absl::string_view text) {
 }
 
 absl::StatusOr<std::vector<Mode>> ParseModes(absl::string_view text) {
-  return ParseList<Mode>(text,
-                         [](absl::string_view item) -> absl::StatusOr<Mode> {
-                           if (item == ModeName(Mode::kAuto))
-                             return Mode::kAuto;
-                           return ParseMode(item);
-                         });
+  return ParseList<Mode>(text, ParseMode);
 }
 
 absl::Status AddStopText(const std::string& text,

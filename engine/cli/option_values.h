@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<int32_t>> ParseIds(absl::string_view text);
 absl::StatusOr<std::vector<uint64_t>> ParseBudgets(absl::string_view text);
 // "auto", "mmap", "copy", "stream".
 absl::StatusOr<Mode> ParseMode(absl::string_view text);
-// "mmap,copy"; "auto" too. At least one.
+// "mmap,copy". At least one.
 absl::StatusOr<std::vector<Mode>> ParseModes(absl::string_view text);
 // Adds one more text that ends a generation, of at most 64, each of 1 to 4096
 // bytes.
