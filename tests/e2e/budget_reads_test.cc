@@ -36,6 +36,9 @@ class BudgetReadsTest : public ::testing::TestWithParam<std::string> {
   // Config and tokenizer; blocks at both ends of what is read directly, 4 KiB
   // for each of some 60 ranges.
   static constexpr uint64_t kAroundBytes = 512 << 10;
+  // Of a next token, while the one before is not yet known to be the last: a
+  // tenth of this model, a hundredth of a large one.
+  static constexpr uint64_t kAheadBytes = 4 << 20;
   const GrownModel model_;
 };
 
@@ -66,7 +69,7 @@ TEST_P(BudgetReadsTest, AColdFirstTokenReadsTheWeightsOnce) {
     ForgetPages(model_.weights_path());
     const BudgetResult result = Generate(run);
     EXPECT_LE(result.process.storage_read_bytes,
-              1.05 * model_.weight_bytes() + kAroundBytes)
+              1.05 * model_.weight_bytes() + kAroundBytes + kAheadBytes)
         << budget;
     EXPECT_EQ(At(result.stats, "prefill_weight_passes").AsDouble(), 1)
         << budget;
@@ -74,13 +77,14 @@ TEST_P(BudgetReadsTest, AColdFirstTokenReadsTheWeightsOnce) {
 }
 
 TEST_P(BudgetReadsTest, APromptOf512TokensReadsTheWeightsOnce) {
-  BudgetRun run = Run(Share(0.52));
+  // Activations of 512 tokens take a third of this model.
+  BudgetRun run = Run(Share(0.8));
   run.num_new_tokens = 1;
   run.prompt_ids.clear();
   for (int i = 0; i < 512; ++i) run.prompt_ids.push_back(i * 37 % 300);
   const BudgetResult result = Generate(run);
   EXPECT_LE(result.process.storage_read_bytes,
-            1.1 * model_.weight_bytes() + kAroundBytes);
+            1.1 * model_.weight_bytes() + kAroundBytes + kAheadBytes);
   EXPECT_EQ(At(result.stats, "prefill_weight_passes").AsDouble(), 1);
 }
 
