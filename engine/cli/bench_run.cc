@@ -20,6 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr char kMeterKey[] = "meter";
+constexpr char kWeightsKey[] = "weight_bytes_per_token";
 constexpr char kStorageKey[] = "storage_bytes_per_token";
 
 // Ordinary tokens, the same in every run: what they say does not matter to time
@@ -77,6 +78,12 @@ std::optional<uint64_t> PerToken(const std::optional<uint64_t>& before,
   return (*after - *before) / num_tokens;
 }
 
+void AppendOptional(absl::string_view key, const std::optional<uint64_t>& value,
+                    JsonWriter& json) {
+  json.Key(key);
+  value.has_value() ? json.Uint(*value) : json.Null();
+}
+
 std::vector<std::string> RunArgs(const Flags& flags, const BenchRun& run) {
   std::vector<std::string> args = {"-q", "-m", flags.global.model_path};
   if (run.mode != Mode::kAuto) {
@@ -98,11 +105,13 @@ std::vector<std::string> RunArgs(const Flags& flags, const BenchRun& run) {
 absl::Status TakeResult(const std::string& text, BenchRun& run) {
   LOWMEM_ASSIGN_OR_RETURN(const JsonValue json, JsonValue::Parse(text));
   const JsonValue* const meter = json.Find(kMeterKey);
+  const JsonValue* const weights = json.Find(kWeightsKey);
   const JsonValue* const storage = json.Find(kStorageKey);
-  if (meter == nullptr || storage == nullptr) {
+  if (meter == nullptr || weights == nullptr || storage == nullptr) {
     return absl::InternalError("the process of this run printed no meter");
   }
   run.meter = *meter;
+  run.weight_bytes_per_token = weights->AsUint64();
   run.storage_bytes_per_token = storage->AsUint64();
   return absl::OkStatus();
 }
@@ -146,7 +155,7 @@ absl::Status RunMeasured(const Flags& flags, Console& console) {
   // The first token apart: what it read, all of the weights once, is no figure
   // of decoding.
   LOWMEM_ASSIGN_OR_RETURN(Meter meter, Generate(*session, 1));
-  std::optional<uint64_t> storage_bytes;
+  std::optional<uint64_t> weight_bytes, storage_bytes;
   if (const uint32_t num_decoded = bench.num_new_tokens - 1; num_decoded > 0) {
     const std::optional<uint64_t> before =
         ReadProcessMemory().storage_read_bytes;
@@ -155,14 +164,15 @@ absl::Status RunMeasured(const Flags& flags, Console& console) {
     const double decode_s =
         std::chrono::duration<double>(Clock::now() - begin).count();
     meter = Joined(meter, rest, num_decoded, decode_s);
+    weight_bytes = rest.weight_bytes_read / num_decoded;
     storage_bytes =
         PerToken(before, ReadProcessMemory().storage_read_bytes, num_decoded);
   }
   JsonWriter json;
   json.BeginObject().Key(kMeterKey);
   AppendMeter(meter, json);
-  json.Key(kStorageKey);
-  storage_bytes.has_value() ? json.Uint(*storage_bytes) : json.Null();
+  AppendOptional(kWeightsKey, weight_bytes, json);
+  AppendOptional(kStorageKey, storage_bytes, json);
   json.EndObject();
   return console.Write(absl::StrCat(json.text(), "\n"));
 }

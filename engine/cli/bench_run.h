@@ -27,8 +27,10 @@ struct BenchRun {
   absl::Status status;
   // As the run's process printed it; null unless `status` is OK.
   JsonValue meter;
-  // What was read from storage while decoding, for each token but the first;
-  // absent for a single token and where the system does not count.
+  // For each token but the first: weights that were used, wherever they lay,
+  // and what was read from storage. Absent for a single token; the second also
+  // where the system does not count.
+  std::optional<uint64_t> weight_bytes_per_token;
   std::optional<uint64_t> storage_bytes_per_token;
   // The memory group of exactly the budget in which it ran, or why there was
   // none; neither without a budget.

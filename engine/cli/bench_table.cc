@@ -18,14 +18,6 @@ std::optional<double> NumberAt(const JsonValue& meter, absl::string_view key) {
   return value == nullptr ? std::nullopt : value->AsDouble();
 }
 
-// Weights are used once a pass; the meter tells passes a token.
-std::optional<double> WeightsPerToken(const JsonValue& meter) {
-  const std::optional<double> passes = NumberAt(meter, "decode_weight_passes");
-  const std::optional<double> model_bytes = NumberAt(meter, "model_bytes");
-  if (!passes.has_value() || !model_bytes.has_value()) return std::nullopt;
-  return *passes * *model_bytes;
-}
-
 // A line of the table: a field of the meter, or what the run itself knows.
 struct Figure {
   absl::string_view heading;
@@ -55,7 +47,9 @@ constexpr Figure kFigures[] = {
      },
      Unit::kBytes},
     {"weights used a token", "",
-     [](const BenchRun& run) { return WeightsPerToken(run.meter); },
+     [](const BenchRun& run) -> std::optional<double> {
+       return run.weight_bytes_per_token;
+     },
      Unit::kBytes},
     {"passes in prefill", "prefill_weight_passes", nullptr, Unit::kRatio},
     {"load", "load_s", nullptr, Unit::kSeconds},
@@ -139,12 +133,7 @@ void AppendMeterFields(const BenchRun& run, JsonWriter& json) {
   for (const JsonValue::Member& member : run.meter.members()) {
     json.Key(member.first).Value(member.second);
   }
-  const std::optional<double> weights = WeightsPerToken(run.meter);
-  AppendField("bytes_read_per_token",
-              weights.has_value()
-                  ? std::optional<uint64_t>(static_cast<uint64_t>(*weights))
-                  : std::nullopt,
-              json);
+  AppendField("bytes_read_per_token", run.weight_bytes_per_token, json);
   AppendField("storage_bytes_per_token", run.storage_bytes_per_token, json);
 }
 
