@@ -62,6 +62,10 @@ BudgetResult Generate(const BudgetRun& run) {
 }
 
 bool CanLimit(std::string* reason) {
+  if (kIsSanitized) {
+    *reason = "sanitizers need memory of their own";
+    return false;
+  }
   const auto group = cli::MemoryGroup::Create(64 << 20);
   if (!group.ok()) *reason = std::string(group.status().message());
   return group.ok();

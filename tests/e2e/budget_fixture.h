@@ -16,6 +16,14 @@
 
 namespace lowmem::testing {
 
+// A sanitizer's shadow is many times what a budget allows: peaks and groups say
+// nothing then.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kIsSanitized = true;
+#else
+inline constexpr bool kIsSanitized = false;
+#endif
+
 struct BudgetRun {
   std::string model;
   std::string mode;
@@ -46,7 +54,8 @@ struct BudgetResult {
 // REQUIRES: CanLimit() where there is a limit.
 BudgetResult Generate(const BudgetRun& run);
 
-// Whether memory groups can be made here. Otherwise `reason` says why not.
+// Whether memory groups can be made here, and mean something. Otherwise
+// `reason` says why not.
 bool CanLimit(std::string* reason);
 
 // What `info` gives as the least budget of a mode, and what copy needs: the
