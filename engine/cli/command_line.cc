@@ -323,10 +323,8 @@ void CommandLine::DefineBench() {
                     });
   options_.AddValue(command, "--budgets", "SIZE|auto,...",
                     "Run each mode under each of these memory budgets, within "
-                    "a memory control "
-                    "group of that size where one can be made, with the model "
-                    "out of the page "
-                    "cache. Default: none",
+                    "a memory control group of that size where one can be "
+                    "made, with the model out of the page cache. Default: none",
                     [&bench](const std::string& text) {
                       return AssignTo(ParseBudgets(text), bench.budgets_bytes);
                     });
