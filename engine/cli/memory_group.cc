@@ -118,15 +118,15 @@ ControlGroupSystem ControlGroupSystem::Kernel() {
 
 absl::StatusOr<std::unique_ptr<MemoryGroup>> MemoryGroup::Create(
     uint64_t limit_bytes, const ControlGroupSystem& system) {
-  absl::Status refusal = absl::UnimplementedError(
-      "no memory control group: the kernel shows none to this process");
+  // What the nearest group refuses says most.
+  absl::Status refusal;
   for (const ControlGroup& parent : Parents(system.root)) {
     const std::string above =
         absl::StrCat(system.root, parent.mount_point, parent.path);
     const std::string folder = absl::StrCat(above, NewGroupName());
     if (!system.make_folder(folder)) {
-      refusal = absl::UnimplementedError(absl::StrCat(
-          "no memory control group: ", above, ": ", std::strerror(errno)));
+      refusal.Update(absl::UnimplementedError(absl::StrCat(
+          "no memory control group: ", above, ": ", std::strerror(errno))));
       continue;
     }
     std::unique_ptr<MemoryGroup> group(
@@ -136,10 +136,12 @@ absl::StatusOr<std::unique_ptr<MemoryGroup>> MemoryGroup::Create(
     if (parent.is_v2 && access((folder + kV2.limit).c_str(), F_OK) != 0) {
       WriteText(above + "/cgroup.subtree_control", "+memory");
     }
-    absl::Status status = group->SetLimit(limit_bytes);
+    const absl::Status status = group->SetLimit(limit_bytes);
     if (status.ok()) return group;
-    refusal = std::move(status);
+    refusal.Update(status);
   }
+  refusal.Update(absl::UnimplementedError(
+      "no memory control group: the kernel shows none to this process"));
   return refusal;
 }
 

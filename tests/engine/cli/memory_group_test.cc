@@ -187,7 +187,7 @@ TEST(MemoryGroupTest, WhyThereIsNoneIsSaid) {
   FakeKernel forbidden(kMountsV1, "4:memory:/a\n");
   EXPECT_THAT(MemoryGroup::Create(4096, forbidden.System()),
               Fails(absl::StatusCode::kUnimplemented,
-                    "/sys/fs/cgroup/memory: Permission denied"));
+                    "/sys/fs/cgroup/memory/a: Permission denied"));
 }
 
 TEST(MemoryGroupTest, ARealGroupChargesAndKillsWhatRunsInIt) {
