@@ -20,8 +20,15 @@
 
 namespace lowmem {
 
-// A read-only shared mapping of a whole file. Ownership: unmaps when destroyed.
-// Thread safety: thread-safe.
+// In which files are mapped and cached. A power of two.
+uint64_t PageBytes();
+
+// What one page of a page table maps: the unit in which tables are given back.
+uint64_t PageTableSpanBytes();
+
+// A read-only shared mapping of a whole file, which begins at a multiple of
+// PageTableSpanBytes() when the file is at least as large. Ownership: unmaps when
+// destroyed. Thread safety: thread-safe.
 class FileMapping {
  public:
   virtual ~FileMapping() = default;
@@ -31,6 +38,18 @@ class FileMapping {
   // matter. Any range; it is clipped and widened (or, for drop, narrowed) to pages.
   virtual void Prefetch(uint64_t offset, uint64_t length) const = 0;
   virtual void Drop(uint64_t offset, uint64_t length) const = 0;
+
+  // From now on a page that is touched and absent is read alone, not together
+  // with pages around it. To be called before others use the mapping.
+  virtual void AdviseRandom() = 0;
+  // Waits until the pages of the range are in memory and maps them, so that no
+  // thread faults on them. Where the kernel cannot (before Linux 5.14), nothing
+  // happens, and they come in when they are touched.
+  // Errors: kUnavailable when they cannot be read or the file became shorter.
+  virtual absl::Status Populate(uint64_t offset, uint64_t length) const = 0;
+  // Gives back page tables that map nothing but pages of the range; the pages are
+  // mapped anew when they are touched.
+  virtual void FreePageTables(uint64_t offset, uint64_t length) const = 0;
 };
 
 // One open regular file. The descriptor is the identity: nothing opens it again by

@@ -16,6 +16,11 @@
 #include "absl/strings/str_cat.h"
 #include "storage/base/units.h"
 
+// Linux 5.14; older headers lack it, and older kernels answer EINVAL.
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 namespace lowmem {
 namespace {
 
@@ -28,12 +33,6 @@ constexpr uint64_t kProbedPages = 8;
 // Mapped at once while counting cached pages: 64 Ki pages, so 64 KiB of answer.
 constexpr uint64_t kCountWindowBytes = 256 * kMiB;
 
-uint64_t PageBytes() {
-  static const uint64_t page_bytes =
-      static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  return page_bytes;
-}
-
 // Since Linux 5.2 mincore says "all of it" to who may not write the file.
 bool MayAskForPages(const UniqueFd& fd) {
   struct stat info;
@@ -45,9 +44,10 @@ bool MayAskForPages(const UniqueFd& fd) {
 
 class PosixMapping final : public FileMapping {
  public:
-  PosixMapping(std::shared_ptr<const UniqueFd> fd, uint8_t* data,
-               size_t size_bytes)
+  PosixMapping(std::shared_ptr<const UniqueFd> fd, std::string path,
+               uint8_t* data, size_t size_bytes)
       : fd_(std::move(fd)),
+        path_(std::move(path)),
         data_(data),
         size_bytes_(size_bytes),
         may_ask_for_pages_(MayAskForPages(*fd_)) {}
@@ -82,6 +82,45 @@ class PosixMapping final : public FileMapping {
                   POSIX_FADV_DONTNEED);
   }
 
+  void AdviseRandom() override {
+    if (size_bytes_ == 0) return;
+    is_random_ = true;
+    madvise(data_, size_bytes_, MADV_RANDOM);
+  }
+
+  absl::Status Populate(uint64_t offset, uint64_t length) const override {
+    if (offset >= size_bytes_) return absl::OkStatus();
+    const uint64_t end = offset + std::min(length, size_bytes_ - offset);
+    const uint64_t begin = offset - offset % PageBytes();
+    while (end > begin) {
+      if (madvise(data_ + begin, end - begin, MADV_POPULATE_READ) == 0) break;
+      if (errno == EINVAL) break;  // an older kernel
+      if (errno == EINTR) continue;
+      if (errno == ENOMEM) return ErrnoStatus(errno, path_, "cannot map pages");
+      // Beyond the end of the file, or a disk that fails: both are EFAULT.
+      return ErrnoStatus(EIO, path_, "cannot read");
+    }
+    return absl::OkStatus();
+  }
+
+  void FreePageTables(uint64_t offset, uint64_t length) const override {
+    if (offset >= size_bytes_) return;
+    const uint64_t span = PageTableSpanBytes();
+    uint64_t end = offset + std::min(length, size_bytes_ - offset);
+    end -= end % span;
+    const uint64_t begin = (offset + span - 1) / span * span;
+    if (begin >= end) return;
+    // Giving back the pages leaves their tables, but mapping the range over
+    // itself does not. Limits that make this fail are looked at before anything
+    // is taken away.
+    if (mmap(data_ + begin, end - begin, PROT_READ, MAP_SHARED | MAP_FIXED,
+             fd_->get(), static_cast<off_t>(begin)) == MAP_FAILED) {
+      return;
+    }
+    // And makes it one with its neighbours again.
+    if (is_random_) madvise(data_ + begin, end - begin, MADV_RANDOM);
+  }
+
  private:
   // Whether pages spread over [begin, end) are all in memory. `begin` is a
   // page's.
@@ -103,28 +142,73 @@ class PosixMapping final : public FileMapping {
   }
 
   const std::shared_ptr<const UniqueFd> fd_;
+  const std::string path_;
   uint8_t* const data_;
   const size_t size_bytes_;
   const bool may_ask_for_pages_;
+  bool is_random_ = false;
 };
 
+// MAP_FAILED when there is no such room.
+void* MapAligned(size_t size_bytes, uint64_t alignment, int fd) {
+  if (size_bytes < alignment ||
+      size_bytes > std::numeric_limits<size_t>::max() - alignment) {
+    return mmap(nullptr, size_bytes, PROT_READ, MAP_SHARED, fd, 0);
+  }
+  // Room that surely holds an aligned part of that size; the rest is given back.
+  const size_t room_bytes = size_bytes + static_cast<size_t>(alignment);
+  void* const room = mmap(nullptr, room_bytes, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return MAP_FAILED;
+  uint8_t* const begin = static_cast<uint8_t*>(room);
+  const size_t in_front_bytes = static_cast<size_t>(
+      (alignment - reinterpret_cast<uintptr_t>(room) % alignment) % alignment);
+  void* const data = mmap(begin + in_front_bytes, size_bytes, PROT_READ,
+                          MAP_SHARED | MAP_FIXED, fd, 0);
+  if (data == MAP_FAILED) {
+    const int error = errno;
+    munmap(room, room_bytes);
+    errno = error;
+    return MAP_FAILED;
+  }
+  const size_t page = static_cast<size_t>(PageBytes());
+  const size_t mapped_bytes = (size_bytes + page - 1) / page * page;
+  if (in_front_bytes > 0) munmap(begin, in_front_bytes);
+  if (room_bytes > in_front_bytes + mapped_bytes) {
+    munmap(begin + in_front_bytes + mapped_bytes,
+           room_bytes - in_front_bytes - mapped_bytes);
+  }
+  return data;
+}
+
 }  // namespace
+
+uint64_t PageBytes() {
+  static const uint64_t page_bytes =
+      static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return page_bytes;
+}
+
+uint64_t PageTableSpanBytes() {
+  constexpr uint64_t kEntryBytes = 8;  // of all systems with 64-bit addresses
+  return PageBytes() / kEntryBytes * PageBytes();
+}
 
 absl::StatusOr<std::unique_ptr<FileMapping>> MapFile(
     std::shared_ptr<const UniqueFd> fd, uint64_t size_bytes,
     const std::string& path) {
   if (size_bytes == 0) {
-    return std::make_unique<PosixMapping>(std::move(fd), nullptr, 0);
+    return std::make_unique<PosixMapping>(std::move(fd), path, nullptr, 0);
   }
   if (size_bytes > std::numeric_limits<size_t>::max()) {
     return ErrnoStatus(ENOMEM, path, "cannot map the file");
   }
-  void* data = mmap(nullptr, static_cast<size_t>(size_bytes), PROT_READ,
-                    MAP_SHARED, fd->get(), 0);
+  void* data = MapAligned(static_cast<size_t>(size_bytes), PageTableSpanBytes(),
+                          fd->get());
   if (data == MAP_FAILED) {
     return ErrnoStatus(errno, path, "cannot map the file");
   }
-  return std::make_unique<PosixMapping>(std::move(fd),
+  return std::make_unique<PosixMapping>(std::move(fd), path,
                                         static_cast<uint8_t*>(data),
                                         static_cast<size_t>(size_bytes));
 }

@@ -79,7 +79,8 @@ class WeightSource {
   // The tensors of `step` are not used again in this pass.
   virtual void Finish(const WeightStep& step) = 0;
 
-  // Weight bytes that live in heap for as long as the source does.
+  // Weight bytes that stay in memory for as long as the source does: in heap, or
+  // mapped where memory is bounded.
   virtual uint64_t resident_weight_bytes() const = 0;
 
  protected:
