@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/base/status_macros.h"
 #include "storage/base/units.h"
+#include "storage/held_pages.h"
 #include "storage/mapped_plan.h"
 #include "storage/mapped_window.h"
 #include "storage/page_runs.h"
@@ -87,11 +88,11 @@ class WindowedMmapSource final : public BoundedMmapSource {
     const uint8_t* const data = mappings_[info.file_idx]->bytes().data() +
                                 info.file_ofs + row_begin * info.row_bytes();
     if (row_begin < band.resident_end || info.row_bytes() == 0) {
-      return WeightLease(this, kResidentLease, data, row_begin,
-                         std::min(max_rows, (row_begin < band.resident_end
-                                                 ? band.resident_end
-                                                 : band.row_end) -
-                                                row_begin));
+      return WeightLease(
+          this, kResidentLease, data, row_begin,
+          std::min(max_rows, (row_begin < band.resident_end ? band.resident_end
+                                                            : band.row_end) -
+                                 row_begin));
     }
     const bool is_streamed =
         band.range_idx &&
@@ -126,7 +127,9 @@ class WindowedMmapSource final : public BoundedMmapSource {
   uint64_t resident_weight_bytes() const override {
     return resident_weight_bytes_;
   }
-  uint64_t streamed_bytes() const override { return window_->fetched_bytes(); }
+  uint64_t streamed_bytes() const override {
+    return window_->held().fetched_bytes();
+  }
 
  private:
   enum LeaseKind : uint64_t { kResidentLease, kStreamedLease, kLookupLease };
@@ -136,7 +139,7 @@ class WindowedMmapSource final : public BoundedMmapSource {
       is_streamed_leased_ = false;
       window_->GiveBack();
     } else if (token == kLookupLease) {
-      window_->GiveBackLookedUp(*looked_up_);
+      window_->held().GiveBackLookedUp(*looked_up_);
       looked_up_.reset();
     }
   }
@@ -153,11 +156,10 @@ class WindowedMmapSource final : public BoundedMmapSource {
       return absl::InternalError(
           "mmap: a row looked up while another is leased");
     }
-    const PageRun run =
-        PagesOfRows(RangeOfRows(checkpoint_.tensors()[tensor], tensor, row,
-                                row + 1),
-                    row, row + 1, PageBytes());
-    LOWMEM_RETURN_IF_ERROR(Explain(window_->LookUp(run), run.file_idx));
+    const PageRun run = PagesOfRows(
+        RangeOfRows(checkpoint_.tensors()[tensor], tensor, row, row + 1), row,
+        row + 1, PageBytes());
+    LOWMEM_RETURN_IF_ERROR(Explain(window_->held().LookUp(run), run.file_idx));
     looked_up_ = run;
     return absl::OkStatus();
   }
@@ -215,8 +217,7 @@ absl::StatusOr<std::unique_ptr<BoundedMmapSource>> NewBoundedMmapSource(
                           PlannedRows::Create(checkpoint, plan));
   auto source =
       std::make_unique<WindowedMmapSource>(checkpoint, std::move(rows));
-  LOWMEM_RETURN_IF_ERROR(
-      source->Open(plan, window_bytes, account, progress));
+  LOWMEM_RETURN_IF_ERROR(source->Open(plan, window_bytes, account, progress));
   return source;
 }
 

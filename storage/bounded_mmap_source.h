@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// WeightSource over mappings of which only a bounded part is in memory: the rows
-// that a ResidencyPlan keeps stay mapped and populated, all others flow through
-// a window that moves ahead of use, across the borders of layers, head and
-// tokens. The bound holds for the process and for the page cache.
+// WeightSource over mappings of which only a bounded part is in memory: the
+// rows that a ResidencyPlan keeps stay mapped and populated, all others flow
+// through a window that moves ahead of use, across the borders of layers, head
+// and tokens. The bound holds for the process and for the page cache.
 
 #ifndef LOWMEM_STORAGE_BOUNDED_MMAP_SOURCE_H_
 #define LOWMEM_STORAGE_BOUNDED_MMAP_SOURCE_H_
@@ -36,14 +36,14 @@ class BoundedMmapSource : public WeightSource {
 
 // Empties the page cache of the files, fetches the resident rows in file order,
 // then begins to fetch ahead. `progress` is called now and then with the bytes
-// fetched so far and in all; when it returns a status other than OK, loading ends
-// with it. Destroying the source leaves nothing in the page cache either. Memory:
-// at most FootprintOfMapped(checkpoint, plan, window_bytes) at any moment, which
-// is charged to `account`; some 100 bytes of heap a tensor that are not. What
-// other processes map of the files is theirs, and where the page cache is the
-// file itself (tmpfs) it cannot be given back.
-// Errors: kResourceExhausted when `account` refuses; kInvalidArgument when the
-// window is too small for the largest row or the plan is of another checkpoint;
+// fetched so far and in all; when it returns a status other than OK, loading
+// ends with it. Destroying the source leaves nothing in the page cache either.
+// Memory: at most FootprintOfMapped(checkpoint, plan, window_bytes) at any
+// moment, which is charged to `account`; some 100 bytes of heap a tensor that
+// are not. What other processes map of the files is theirs, and where the page
+// cache is the file itself (tmpfs) it cannot be given back. Errors:
+// kResourceExhausted when `account` refuses; kInvalidArgument when the window
+// is too small for the largest row or the plan is of another checkpoint;
 // kUnavailable.
 absl::StatusOr<std::unique_ptr<BoundedMmapSource>> NewBoundedMmapSource(
     const Checkpoint& checkpoint, const ResidencyPlan& plan,

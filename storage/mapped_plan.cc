@@ -22,7 +22,8 @@ constexpr uint64_t kLeastWindowBytes = kMiB;
 // Pieces of the size beyond which larger ones gain nothing.
 constexpr uint64_t kUsualWindowBytes = 8 * kMiB;
 // The part of what is left that goes to the window, as long as it is smaller
-// than the usual one: a small one makes every pass slow, a few rows less do not.
+// than the usual one: a small one makes every pass slow, a few rows less do
+// not.
 constexpr uint64_t kWindowShare = 2;
 
 // Of the levels above the last: their tables map as many tables as those map
@@ -191,14 +192,13 @@ absl::StatusOr<MappedPlan> PlanMapped(const Checkpoint& checkpoint,
                      FormatBytes(available_bytes)));
   }
   MappedPlan plan;
-  plan.window_bytes =
-      WindowFor(available_bytes - least_bytes, max_row_bytes);
-  LOWMEM_ASSIGN_OR_RETURN(
-      std::optional<ResidencyPlan> residency,
-      LargestPlan(request, [&](const ResidencyPlan& tried) {
-        return FootprintOfMapped(checkpoint, tried, plan.window_bytes)
-                   .total_bytes() <= available_bytes;
-      }));
+  plan.window_bytes = WindowFor(available_bytes - least_bytes, max_row_bytes);
+  LOWMEM_ASSIGN_OR_RETURN(std::optional<ResidencyPlan> residency,
+                          LargestPlan(request, [&](const ResidencyPlan& tried) {
+                            return FootprintOfMapped(checkpoint, tried,
+                                                     plan.window_bytes)
+                                       .total_bytes() <= available_bytes;
+                          }));
   if (!residency) {
     return absl::InternalError("residency plan: none fits what is available");
   }

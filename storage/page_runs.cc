@@ -44,6 +44,17 @@ bool PageSet::Intersects(const PageRun& run) const {
          found->begin < run.end;
 }
 
+PageRun PageSet::WithoutEnds(PageRun run, uint64_t page_bytes) const {
+  if (Intersects({run.file_idx, run.begin, run.begin + page_bytes})) {
+    run.begin += page_bytes;
+  }
+  if (run.begin < run.end &&
+      Intersects({run.file_idx, run.end - page_bytes, run.end})) {
+    run.end -= page_bytes;
+  }
+  return run;
+}
+
 uint64_t PageSet::CountUnits(uint64_t unit_bytes) const {
   uint64_t num_units = 0;
   std::pair<uint32_t, uint64_t> last_unit;  // of the run before

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pages of a checkpoint's files hold given rows. A page is in memory as a
-// whole, also where two tensors share it, so memory that is mapped is counted in
-// pages, each once.
+// whole, also where two tensors share it, so memory that is mapped is counted
+// in pages, each once.
 
 #ifndef LOWMEM_STORAGE_PAGE_RUNS_H_
 #define LOWMEM_STORAGE_PAGE_RUNS_H_
@@ -43,6 +43,9 @@ class PageSet {
   uint64_t num_bytes() const { return num_bytes_; }
   // Whether any page of `run` is in the set.
   bool Intersects(const PageRun& run) const;
+  // The run less its first and its last page where those are in the set.
+  // Perhaps empty.
+  PageRun WithoutEnds(PageRun run, uint64_t page_bytes) const;
   // Aligned stretches of `unit_bytes` that hold a page of the set.
   // REQUIRES: unit_bytes is a multiple of the page size.
   uint64_t CountUnits(uint64_t unit_bytes) const;

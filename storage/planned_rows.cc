@@ -62,10 +62,11 @@ absl::Status PlannedRows::AddBand(const TensorPlacement& tensor,
   }
   Place& place = places_[tensor.tensor];
   place.step_idx = step_idx;
-  place.bands.push_back({.row_begin = tensor.row_begin,
-                         .row_end = tensor.row_begin + tensor.num_rows,
-                         .resident_end = tensor.row_begin + tensor.resident_rows,
-                         .range_idx = range_idx});
+  place.bands.push_back(
+      {.row_begin = tensor.row_begin,
+       .row_end = tensor.row_begin + tensor.num_rows,
+       .resident_end = tensor.row_begin + tensor.resident_rows,
+       .range_idx = range_idx});
   return absl::OkStatus();
 }
 

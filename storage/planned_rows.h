@@ -29,7 +29,8 @@ struct RowBand {
   std::optional<size_t> range_idx;
 };
 
-// Thread safety: const methods are thread-safe. Memory: some 100 bytes a tensor.
+// Thread safety: const methods are thread-safe. Memory: some 100 bytes a
+// tensor.
 class PlannedRows {
  public:
   // Errors: kInvalidArgument when the plan is of another checkpoint.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a bounded mapping takes of memory, looked at whenever rows are leased:
-// pages in the page cache, pages in the process, page tables; and what it reads.
+// pages in the page cache, pages in the process, page tables; and what it
+// reads.
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,7 +49,8 @@ class Watch {
   }
 
   void TakeRows(TensorId tensor, uint64_t row, uint64_t end) {
-    const uint64_t row_bytes = model_.checkpoint().tensors()[tensor].row_bytes();
+    const uint64_t row_bytes =
+        model_.checkpoint().tensors()[tensor].row_bytes();
     while (row < end) {
       ASSERT_OK_AND_ASSIGN(const WeightLease lease,
                            source_.Acquire(tensor, row, end - row));
@@ -210,9 +212,9 @@ TEST_F(BoundedMmapMemoryTest, TheProcessStaysBoundedOverAFileInMemory) {
       FootprintOfMapped(model.checkpoint(), plan, SmallWindow());
   // The kernel maps what is in the cache around a page that is touched: up to
   // 16 pages, here all of them are.
-  EXPECT_LE(watch.most_mapped_bytes,
-            footprint.mapped_bytes() +
-                16 * 2 * PageBytes() * (1 + kMaxWindowPieces));
+  EXPECT_LE(
+      watch.most_mapped_bytes,
+      footprint.mapped_bytes() + 16 * 2 * PageBytes() * (1 + kMaxWindowPieces));
   EXPECT_GE(watch.least_mapped_bytes, footprint.resident_bytes);
 }
 

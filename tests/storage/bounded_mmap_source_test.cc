@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bounded mapping gives the bytes of the file, whatever the budget, the window
-// and the order of use.
+// A bounded mapping gives the bytes of the file, whatever the budget, the
+// window and the order of use.
 #include "storage/bounded_mmap_source.h"
 
 #include <chrono>
@@ -259,8 +259,8 @@ TEST_F(BoundedMmapSourceTest, ATruncatedFileIsUnavailable) {
     ASSERT_THAT(TakeRows(model, *source, model.Find("layer0.up"), 0, 20),
                 IsOk());
     fs::resize_file(model.path(), 4096);
-    // Without a look at the file, and none at pages that are lost: what is to be
-    // fetched next cannot be.
+    // Without a look at the file, and none at pages that are lost: what is to
+    // be fetched next cannot be.
     absl::Status status = absl::OkStatus();
     for (const WeightStep& step : model.steps()) {
       for (const TensorId tensor : step.tensors) {
@@ -330,24 +330,23 @@ TEST_F(BoundedMmapSourceTest, LoadingTellsHowFarItIsAndMayBeEnded) {
   const ResidencyPlan plan = model.PlanFor(0.5);
   uint64_t last_bytes = 0;
   uint64_t all_bytes = 0;
-  const auto source = NewBoundedMmapSource(
-      model.checkpoint(), plan, SmallWindow(), account_,
-      [&](uint64_t done_bytes, uint64_t total_bytes) {
-        EXPECT_GT(done_bytes, last_bytes);
-        last_bytes = done_bytes;
-        all_bytes = total_bytes;
-        return absl::OkStatus();
-      });
+  const auto source =
+      NewBoundedMmapSource(model.checkpoint(), plan, SmallWindow(), account_,
+                           [&](uint64_t done_bytes, uint64_t total_bytes) {
+                             EXPECT_GT(done_bytes, last_bytes);
+                             last_bytes = done_bytes;
+                             all_bytes = total_bytes;
+                             return absl::OkStatus();
+                           });
   ASSERT_THAT(source.status(), IsOk());
   EXPECT_EQ(last_bytes, all_bytes);
   EXPECT_EQ(all_bytes, ResidentPages(model.checkpoint(), plan).num_bytes());
-  EXPECT_THAT(NewBoundedMmapSource(model.checkpoint(), plan, SmallWindow(),
-                                   account_,
-                                   [](uint64_t, uint64_t) {
-                                     return absl::CancelledError("enough");
-                                   })
-                  .status(),
-              Fails(absl::StatusCode::kCancelled, "enough"));
+  EXPECT_THAT(
+      NewBoundedMmapSource(
+          model.checkpoint(), plan, SmallWindow(), account_,
+          [](uint64_t, uint64_t) { return absl::CancelledError("enough"); })
+          .status(),
+      Fails(absl::StatusCode::kCancelled, "enough"));
 }
 
 TEST_F(BoundedMmapSourceTest, WhatCannotWorkIsRefused) {

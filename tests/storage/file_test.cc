@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "storage/folder.h"
+#include "tests/support/mapped_memory.h"
 #include "tests/support/safetensors_bytes.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -260,6 +261,59 @@ TEST(FileMappingTest, OutlivesTheFile) {
   }
   mapping->Drop(0, 5);
   EXPECT_EQ(mapping->bytes()[4], '5');
+}
+
+TEST(FileMappingTest, LargeFilesBeginWhereAPageTableDoes) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("large", "begin");
+  const uint64_t span_bytes = PageTableSpanBytes();
+  for (const uint64_t size_bytes : {span_bytes, 3 * span_bytes + 12345}) {
+    fs::resize_file(path, size_bytes);
+    ASSERT_OK_AND_ASSIGN(const auto file, OpenFile(path));
+    ASSERT_OK_AND_ASSIGN(const auto mapping, file->Map());
+    const absl::Span<const uint8_t> bytes = mapping->bytes();
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % span_bytes, 0u);
+    EXPECT_EQ(bytes.size(), size_bytes);
+    EXPECT_EQ(bytes[4], 'n');
+    EXPECT_EQ(bytes[size_bytes - 1], 0);
+  }
+}
+
+TEST(FileMappingTest, PopulatesFreesAndGivesTheSameBytes) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("file", std::string(10000, 'x'));
+  const uint64_t size_bytes = 2 * PageTableSpanBytes() + 5;
+  fs::resize_file(path, size_bytes);
+  ASSERT_OK_AND_ASSIGN(const auto file, OpenFile(path));
+  ASSERT_OK_AND_ASSIGN(const auto mapping, file->Map());
+  mapping->AdviseRandom();
+  const auto mapped_bytes = [&path] {
+    return testing::MappedMemoryOf(path).resident_bytes;
+  };
+  EXPECT_EQ(mapped_bytes(), 0u);
+  EXPECT_THAT(mapping->Populate(9999, 2), IsOk());
+  EXPECT_GE(mapped_bytes(), PageBytes());
+  EXPECT_THAT(mapping->Populate(size_bytes - 1, 100), IsOk());
+  EXPECT_THAT(mapping->Populate(size_bytes, 1), IsOk());
+  EXPECT_THAT(mapping->Populate(0, 0), IsOk());
+  // A part of a table's range is left as it is.
+  mapping->FreePageTables(1, size_bytes);
+  EXPECT_GE(mapped_bytes(), PageBytes());
+  mapping->FreePageTables(0, size_bytes);
+  EXPECT_LE(mapped_bytes(), PageBytes());  // of the end
+  EXPECT_EQ(testing::MappedMemoryOf(path).num_mappings, 1u);
+  EXPECT_EQ(mapping->bytes()[9999], 'x');
+  EXPECT_EQ(mapping->bytes()[10000], 0);
+}
+
+TEST(FileMappingTest, WhatATruncatedFileLostCannotBePopulated) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("file", std::string(100'000, 'x'));
+  ASSERT_OK_AND_ASSIGN(const auto file, OpenFile(path));
+  ASSERT_OK_AND_ASSIGN(const auto mapping, file->Map());
+  fs::resize_file(path, 10);
+  EXPECT_THAT(mapping->Populate(0, 10), IsOk());
+  EXPECT_THAT(mapping->Populate(90'000, 10), Fails(kUnavailable, "cannot read"));
 }
 
 TEST(FileMappingTest, EmptyFileIsAnEmptyMapping) {

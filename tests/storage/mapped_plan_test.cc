@@ -12,8 +12,8 @@
 #include "gtest/gtest.h"
 #include "storage/mapped_window.h"
 #include "storage/stream_order.h"
-#include "tests/support/status_matchers.h"
 #include "tests/support/safetensors_bytes.h"
+#include "tests/support/status_matchers.h"
 #include "tests/support/streamed_model.h"
 #include "tests/support/temporary_folder.h"
 
@@ -56,7 +56,8 @@ TEST(MappedFootprintTest, WithoutStreamsThereIsNoWindow) {
   EXPECT_GE(footprint.resident_bytes, model.checkpoint().total_tensor_bytes());
 }
 
-// A decoder of 27 MB whose file is a hole: sizes and places are all that matters.
+// A decoder of 27 MB whose file is a hole: sizes and places are all that
+// matters.
 class SparseModel {
  public:
   SparseModel() {
@@ -154,9 +155,9 @@ TEST(MappedPlanTest, LessThanTheLeastIsRefused) {
     EXPECT_THAT(PlanMapped(c.checkpoint, c.request, least_bytes).status(),
                 IsOk());
     for (const uint64_t available : {uint64_t{0}, least_bytes - 1}) {
-      EXPECT_THAT(PlanMapped(c.checkpoint, c.request, available).status(),
-                  Fails(absl::StatusCode::kResourceExhausted,
-                        "mmap: expected"));
+      EXPECT_THAT(
+          PlanMapped(c.checkpoint, c.request, available).status(),
+          Fails(absl::StatusCode::kResourceExhausted, "mmap: expected"));
     }
   }
 }
@@ -172,10 +173,9 @@ TEST(MappedPlanTest, TheWindowGrowsWithTheBudgetUpToTheUsualOne) {
                 {14 << 20, 8 << 20},
                 {18 << 20, 8 << 20}};
   for (const auto& c : kCases) {
-    ASSERT_OK_AND_ASSIGN(
-        const MappedPlan plan,
-        PlanMapped(model.checkpoint(), model.request(),
-                   bounds.least_bytes + c.more_bytes));
+    ASSERT_OK_AND_ASSIGN(const MappedPlan plan,
+                         PlanMapped(model.checkpoint(), model.request(),
+                                    bounds.least_bytes + c.more_bytes));
     EXPECT_EQ(plan.window_bytes, c.window_bytes) << c.more_bytes;
   }
 }

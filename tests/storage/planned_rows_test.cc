@@ -77,8 +77,9 @@ TEST(PlannedRowsTest, APlanOfAnotherCheckpointIsRefused) {
     if (fault == 1) tensor.num_rows += 1;
     if (fault == 2) tensor.resident_rows = tensor.num_rows + 1;
     if (fault == 3) tensor.row_bytes -= 1;
-    EXPECT_THAT(PlannedRows::Create(model.checkpoint(), plan).status(),
-                Fails(absl::StatusCode::kInvalidArgument, "another checkpoint"));
+    EXPECT_THAT(
+        PlannedRows::Create(model.checkpoint(), plan).status(),
+        Fails(absl::StatusCode::kInvalidArgument, "another checkpoint"));
   }
 }
 

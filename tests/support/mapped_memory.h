@@ -27,9 +27,9 @@ inline MappedMemory MappedMemoryOf(const std::string& path) {
     unsigned long long end = 0;
     unsigned long long kib = 0;
     if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2) {
-      is_of_file = line.size() > name.size() &&
-                   line.compare(line.size() - name.size(), name.size(),
-                                name) == 0;
+      is_of_file =
+          line.size() > name.size() &&
+          line.compare(line.size() - name.size(), name.size(), name) == 0;
       memory.num_mappings += is_of_file;
     } else if (is_of_file &&
                std::sscanf(line.c_str(), "Rss: %llu kB", &kib) == 1) {
