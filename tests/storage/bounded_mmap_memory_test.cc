@@ -155,6 +155,38 @@ TEST_F(BoundedMmapMemoryTest, OtherOrdersStayWithinItToo) {
   EXPECT_LE(watch.most_mapped_bytes, footprint.mapped_bytes());
 }
 
+TEST_F(BoundedMmapMemoryTest, WhatIsBeingReadWhenItIsGivenUpIsDroppedToo) {
+  const testing::TemporaryFolder folder(LOWMEM_BINARY_DIR);
+  constexpr uint64_t kRows = 4096;  // of a page
+  const std::string path =
+      folder.Write("model.safetensors",
+                   testing::FileOf({testing::Matrix("w", kRows, PageBytes())}));
+  ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(path));
+  const TensorId tensor = *checkpoint->Find("w");
+  sync();
+  const RandomAccessFile& file = *checkpoint->files()[0];
+  file.DropCache(0, file.size_bytes());
+  const std::vector<WeightStep> steps = {{{tensor}}};
+  ASSERT_OK_AND_ASSIGN(
+      const MappedPlan plan,
+      PlanMapped(*checkpoint, DescribeSteps(*checkpoint, steps, {}),
+                 uint64_t{5} << 20));
+  ASSERT_OK_AND_ASSIGN(
+      const auto source,
+      NewBoundedMmapSource(*checkpoint, plan.residency, plan.window_bytes,
+                           account_, NoProgress));
+  uint64_t most_bytes = 0;
+  for (uint64_t i = 0; i < 64; ++i) {
+    // From the end of the file to its middle and back.
+    ASSERT_OK_AND_ASSIGN(
+        const WeightLease lease,
+        source->Acquire(tensor, kRows - 1 - 16 * (i % 2 * 60 + i), 2));
+    most_bytes = std::max(most_bytes, file.CachedBytes().value_or(0));
+  }
+  EXPECT_LE(most_bytes, plan.footprint.mapped_bytes());
+  EXPECT_GT(most_bytes, plan.window_bytes / 2);
+}
+
 TEST_F(BoundedMmapMemoryTest, WhatWasCachedBeforeIsNoMore) {
   const RandomAccessFile& file = *model_.checkpoint().files()[0];
   // As large as the kernel likes to cache it: in more than pages.

@@ -313,7 +313,8 @@ TEST(FileMappingTest, WhatATruncatedFileLostCannotBePopulated) {
   ASSERT_OK_AND_ASSIGN(const auto mapping, file->Map());
   fs::resize_file(path, 10);
   EXPECT_THAT(mapping->Populate(0, 10), IsOk());
-  EXPECT_THAT(mapping->Populate(90'000, 10), Fails(kUnavailable, "cannot read"));
+  EXPECT_THAT(mapping->Populate(90'000, 10),
+              Fails(kUnavailable, "cannot read"));
 }
 
 TEST(FileMappingTest, EmptyFileIsAnEmptyMapping) {
