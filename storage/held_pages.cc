@@ -2,6 +2,7 @@
 #include "storage/held_pages.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "storage/base/status_macros.h"
 #include "storage/base/units.h"
@@ -13,6 +14,18 @@ namespace {
 // which is 128 KiB at least. Several calls are as fast as one.
 constexpr uint64_t kFetchBytes = 128 * kKiB;
 
+// Where the kernel maps a page it maps those around it too that are in the
+// cache anyway, because another process uses them or the file lives in memory:
+// within this stretch (fault_around_bytes, which nobody changes).
+constexpr uint64_t kMappedAroundBytes = 64 * kKiB;
+
+PageRun WithPagesAround(PageRun run) {
+  const uint64_t unit = std::max(kMappedAroundBytes, PageBytes());
+  run.begin -= run.begin % unit;
+  run.end = (run.end + unit - 1) / unit * unit;
+  return run;
+}
+
 bool Overlaps(const PageRun& a, const PageRun& b) {
   return a.file_idx == b.file_idx && a.begin < b.end && b.begin < a.end;
 }
@@ -23,6 +36,11 @@ void FetchExactly(const RandomAccessFile& file, const PageRun& run) {
   for (uint64_t ofs = run.begin; ofs < run.end; ofs += kFetchBytes) {
     file.Prefetch(ofs, std::min(kFetchBytes, run.end - ofs));
   }
+}
+
+HeldPages::HeldPages(std::vector<MappedFile> files, const PageSet& resident)
+    : files_(std::move(files)), resident_(resident) {
+  for (const PageRun& run : resident_.runs()) DropUnused(WithPagesAround(run));
 }
 
 void HeldPages::Fetch(size_t range_idx, const PageRun& pages) {
@@ -57,11 +75,15 @@ void HeldPages::DropFront() {
   }
   pieces_.pop_front();
   num_bytes_ -= piece.pages.num_bytes();
-  DropUnused(piece.pages);
+  DropUnused(WithPagesAround(piece.pages));
 }
 
 void HeldPages::DropAll() {
   while (!pieces_.empty()) DropFront();
+}
+
+void HeldPages::GiveBackLookedUp(const PageRun& run) {
+  DropUnused(WithPagesAround(run));
 }
 
 absl::Status HeldPages::LookUp(const PageRun& run) {
@@ -76,7 +98,7 @@ absl::Status HeldPages::LookUp(const PageRun& run) {
   }
   absl::Status status =
       files_[run.file_idx].mapping->Populate(run.begin, run.num_bytes());
-  if (!status.ok()) DropUnused(run);
+  if (!status.ok()) GiveBackLookedUp(run);
   return status;
 }
 
@@ -87,17 +109,17 @@ bool HeldPages::IsInAPiece(const PageRun& run) const {
 }
 
 // Gives back the pages that neither are resident nor belong to a piece.
-void HeldPages::DropUnused(PageRun run) {
+void HeldPages::DropUnused(const PageRun& run) {
   if (run.begin >= run.end) return;
+  const PageRun* used = resident_.FirstOverlap(run);
   for (const Piece& piece : pieces_) {
-    if (!Overlaps(piece.pages, run)) continue;
-    DropUnused({run.file_idx, run.begin, piece.pages.begin});
-    DropUnused({run.file_idx, piece.pages.end, run.end});
+    if (used == nullptr && Overlaps(piece.pages, run)) used = &piece.pages;
+  }
+  if (used != nullptr) {
+    DropUnused({run.file_idx, run.begin, used->begin});
+    DropUnused({run.file_idx, used->end, run.end});
     return;
   }
-  // Within rows that are not resident only the ends can be.
-  run = resident_.WithoutEnds(run, PageBytes());
-  if (run.begin >= run.end) return;
   files_[run.file_idx].mapping->Drop(run.begin, run.num_bytes());
   FreeTables(run);
 }

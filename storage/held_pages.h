@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -42,8 +41,8 @@ class HeldPages {
     uint64_t arrived_end = 0;  // pages before it have been waited for
   };
 
-  HeldPages(std::vector<MappedFile> files, const PageSet& resident)
-      : files_(std::move(files)), resident_(resident) {}
+  // The resident pages are mapped already.
+  HeldPages(std::vector<MappedFile> files, const PageSet& resident);
   HeldPages(const HeldPages&) = delete;
   HeldPages& operator=(const HeldPages&) = delete;
   ~HeldPages() { DropAll(); }
@@ -67,11 +66,11 @@ class HeldPages {
   // is, now and when they are given back.
   // Errors: those of FileMapping::Populate.
   absl::Status LookUp(const PageRun& run);
-  void GiveBackLookedUp(const PageRun& run) { DropUnused(run); }
+  void GiveBackLookedUp(const PageRun& run);
 
  private:
   bool IsInAPiece(const PageRun& run) const;
-  void DropUnused(PageRun run);
+  void DropUnused(const PageRun& run);
   void FreeTables(const PageRun& run) const;
 
   const std::vector<MappedFile> files_;

@@ -34,14 +34,16 @@ PageSet::PageSet(absl::Span<const StreamRange> ranges, uint64_t page_bytes) {
   for (const PageRun& run : runs_) num_bytes_ += run.num_bytes();
 }
 
-bool PageSet::Intersects(const PageRun& run) const {
+const PageRun* PageSet::FirstOverlap(const PageRun& run) const {
   // The first that ends behind the beginning.
   const auto found = std::upper_bound(
       runs_.begin(), runs_.end(), run, [](const PageRun& a, const PageRun& b) {
         return std::pair(a.file_idx, a.begin) < std::pair(b.file_idx, b.end);
       });
-  return found != runs_.end() && found->file_idx == run.file_idx &&
-         found->begin < run.end;
+  const bool overlaps = found != runs_.end() &&
+                        found->file_idx == run.file_idx &&
+                        found->begin < run.end;
+  return overlaps ? &*found : nullptr;
 }
 
 PageRun PageSet::WithoutEnds(PageRun run, uint64_t page_bytes) const {

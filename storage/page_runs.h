@@ -41,8 +41,11 @@ class PageSet {
   // Disjoint, no two neighbours, in file order.
   const std::vector<PageRun>& runs() const { return runs_; }
   uint64_t num_bytes() const { return num_bytes_; }
-  // Whether any page of `run` is in the set.
-  bool Intersects(const PageRun& run) const;
+  // The first of runs() that shares a page with `run`; nullptr when none does.
+  const PageRun* FirstOverlap(const PageRun& run) const;
+  bool Intersects(const PageRun& run) const {
+    return FirstOverlap(run) != nullptr;
+  }
   // The run less its first and its last page where those are in the set.
   // Perhaps empty.
   PageRun WithoutEnds(PageRun run, uint64_t page_bytes) const;

@@ -76,6 +76,22 @@ TEST(PageSetTest, IntersectsWhatSharesAPage) {
   EXPECT_FALSE(set.Intersects({1, kPage, 2 * kPage}));
   EXPECT_FALSE(set.Intersects({2, 0, kPage}));
   EXPECT_FALSE(PageSet().Intersects({0, 0, kPage}));
+  EXPECT_EQ(set.FirstOverlap({0, 0, 9 * kPage}), &set.runs()[0]);
+  EXPECT_EQ(set.FirstOverlap({1, 0, 9 * kPage}), &set.runs()[1]);
+}
+
+TEST(PageSetTest, CutsOffEndsThatAreInIt) {
+  const PageSet set({{Rows(0, 2 * kPage, 1, kPage), Rows(0, 6 * kPage, 1, 1)}},
+                    kPage);
+  const struct {
+    uint64_t begin, end, cut_begin, cut_end;
+  } kCases[] = {{3, 6, 3, 6}, {2, 7, 3, 6}, {2, 3, 3, 3}, {0, 3, 0, 2}};
+  for (const auto& c : kCases) {
+    const PageRun run =
+        set.WithoutEnds({0, c.begin * kPage, c.end * kPage}, kPage);
+    EXPECT_EQ(run.begin, c.cut_begin * kPage);
+    EXPECT_EQ(run.end, c.cut_end * kPage);
+  }
 }
 
 TEST(PageSetTest, CountsAlignedUnitsOnce) {
