@@ -2,7 +2,7 @@
 #include "storage/mapped_plan.h"
 
 #include <algorithm>
-#include <optional>
+#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -83,56 +83,28 @@ uint64_t AllRowBytes(const ResidencyRequest& request) {
   return num_bytes;
 }
 
-// The plan of most row bytes, up to all, for which fits(plan) holds; nullopt
-// when none does.
+// The plan of most row bytes, up to all, for which fits(plan) holds. REQUIRES:
+// it holds for the least.
 template <typename Fits>
-absl::StatusOr<std::optional<ResidencyPlan>> LargestPlan(
-    const ResidencyRequest& request, Fits fits) {
-  const uint64_t all_bytes = AllRowBytes(request);
-  LOWMEM_ASSIGN_OR_RETURN(ResidencyPlan all, PlanRows(request, all_bytes));
-  if (fits(all)) return std::optional(std::move(all));
-  std::optional<ResidencyPlan> best;
-  uint64_t too_few = 0;
-  uint64_t too_many = all_bytes;
-  while (too_many - too_few > 1) {
-    const uint64_t row_bytes = too_few + (too_many - too_few) / 2;
-    absl::StatusOr<ResidencyPlan> plan = PlanRows(request, row_bytes);
-    if (absl::IsResourceExhausted(plan.status())) {
-      too_few = row_bytes;  // what may not stream is not in it
-    } else if (!plan.ok()) {
-      return plan.status();
-    } else if (fits(*plan)) {
-      too_few = row_bytes;
-      best = *std::move(plan);
-      // A page is the least that would change anything.
-      if (too_many - too_few < PageBytes()) break;
+absl::StatusOr<ResidencyPlan> LargestPlan(const ResidencyRequest& request,
+                                          Fits fits) {
+  uint64_t fitting = LeastResidentBytes(request);
+  uint64_t too_many = AllRowBytes(request);
+  LOWMEM_ASSIGN_OR_RETURN(ResidencyPlan best, PlanRows(request, too_many));
+  if (fits(best)) return best;
+  LOWMEM_ASSIGN_OR_RETURN(best, PlanRows(request, fitting));
+  // A page is the least that would change anything.
+  while (too_many - fitting > PageBytes()) {
+    const uint64_t row_bytes = fitting + (too_many - fitting) / 2;
+    LOWMEM_ASSIGN_OR_RETURN(ResidencyPlan plan, PlanRows(request, row_bytes));
+    if (fits(plan)) {
+      fitting = row_bytes;
+      best = std::move(plan);
     } else {
       too_many = row_bytes;
     }
   }
   return best;
-}
-
-// The plan in which nothing is resident that need not be.
-absl::StatusOr<ResidencyPlan> LeastPlan(const ResidencyRequest& request) {
-  LOWMEM_ASSIGN_OR_RETURN(
-      std::optional<ResidencyPlan> plan,
-      LargestPlan(request, [&request](const ResidencyPlan& tried) {
-        for (const TensorPlacement& tensor : tried.looked_up) {
-          if (tensor.resident_bytes() > 0) return false;
-        }
-        for (size_t s = 0; s < tried.steps.size(); ++s) {
-          for (size_t i = 0; i < tried.steps[s].size(); ++i) {
-            if (request.steps[s][i].may_stream &&
-                tried.steps[s][i].resident_bytes() > 0) {
-              return false;
-            }
-          }
-        }
-        return true;
-      }));
-  if (plan) return *std::move(plan);
-  return absl::InternalError("residency plan: none is the smallest");
 }
 
 }  // namespace
@@ -165,26 +137,31 @@ MappedFootprint FootprintOfMapped(const Checkpoint& checkpoint,
   return footprint;
 }
 
-absl::StatusOr<MappedBounds> BoundsOfMapped(const Checkpoint& checkpoint,
-                                            const ResidencyRequest& request) {
-  LOWMEM_ASSIGN_OR_RETURN(const ResidencyPlan least, LeastPlan(request));
-  LOWMEM_ASSIGN_OR_RETURN(const ResidencyPlan most,
-                          PlanRows(request, AllRowBytes(request)));
+MappedBounds BoundsOfMapped(const Checkpoint& checkpoint,
+                            const ResidencyRequest& request) {
+  constexpr uint64_t kTooMuch = std::numeric_limits<uint64_t>::max();
+  const absl::StatusOr<ResidencyPlan> least =
+      PlanRows(request, LeastResidentBytes(request));
+  if (!least.ok()) return {.least_bytes = kTooMuch, .most_bytes = kTooMuch};
+  const absl::StatusOr<ResidencyPlan> most =
+      PlanRows(request, AllRowBytes(request));
+  if (!most.ok()) return {.least_bytes = kTooMuch, .most_bytes = kTooMuch};
+  const uint64_t most_bytes =
+      FootprintOfMapped(checkpoint, *most, 0).total_bytes();
   const uint64_t window_bytes = LeastWindow(MaxRowBytes(request));
-  return MappedBounds{
-      .least_bytes =
-          FootprintOfMapped(checkpoint, least, window_bytes).total_bytes(),
-      .most_bytes = FootprintOfMapped(checkpoint, most, 0).total_bytes()};
+  return {
+      // A model may be smaller than a window.
+      .least_bytes = std::min(
+          most_bytes,
+          FootprintOfMapped(checkpoint, *least, window_bytes).total_bytes()),
+      .most_bytes = most_bytes};
 }
 
 absl::StatusOr<MappedPlan> PlanMapped(const Checkpoint& checkpoint,
                                       const ResidencyRequest& request,
                                       uint64_t available_bytes) {
   const uint64_t max_row_bytes = MaxRowBytes(request);
-  LOWMEM_ASSIGN_OR_RETURN(const MappedBounds bounds,
-                          BoundsOfMapped(checkpoint, request));
-  // A model smaller than a window.
-  const uint64_t least_bytes = std::min(bounds.least_bytes, bounds.most_bytes);
+  const uint64_t least_bytes = BoundsOfMapped(checkpoint, request).least_bytes;
   if (available_bytes < least_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("mmap: expected at least ", FormatBytes(least_bytes),
@@ -193,16 +170,11 @@ absl::StatusOr<MappedPlan> PlanMapped(const Checkpoint& checkpoint,
   }
   MappedPlan plan;
   plan.window_bytes = WindowFor(available_bytes - least_bytes, max_row_bytes);
-  LOWMEM_ASSIGN_OR_RETURN(std::optional<ResidencyPlan> residency,
-                          LargestPlan(request, [&](const ResidencyPlan& tried) {
-                            return FootprintOfMapped(checkpoint, tried,
-                                                     plan.window_bytes)
-                                       .total_bytes() <= available_bytes;
-                          }));
-  if (!residency) {
-    return absl::InternalError("residency plan: none fits what is available");
-  }
-  plan.residency = *std::move(residency);
+  LOWMEM_ASSIGN_OR_RETURN(
+      plan.residency, LargestPlan(request, [&](const ResidencyPlan& tried) {
+        return FootprintOfMapped(checkpoint, tried, plan.window_bytes)
+                   .total_bytes() <= available_bytes;
+      }));
   plan.footprint =
       FootprintOfMapped(checkpoint, plan.residency, plan.window_bytes);
   return plan;

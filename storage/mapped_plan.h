@@ -48,13 +48,14 @@ struct MappedPlan {
 };
 
 // What it takes at least: norms, biases and the smallest window; and at most:
-// all weights. `request` is DescribeSteps'; its bytes do not matter.
+// all weights. `request` is DescribeSteps'; its bytes do not matter. UINT64_MAX
+// where sizes do not fit 63 bits.
 struct MappedBounds {
   uint64_t least_bytes = 0;
   uint64_t most_bytes = 0;
 };
-absl::StatusOr<MappedBounds> BoundsOfMapped(const Checkpoint& checkpoint,
-                                            const ResidencyRequest& request);
+MappedBounds BoundsOfMapped(const Checkpoint& checkpoint,
+                            const ResidencyRequest& request);
 
 // The plan for `available_bytes`. The more bytes, the more rows are resident
 // and the larger the window, up to 8 MiB; what is available is used to within
