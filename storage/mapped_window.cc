@@ -12,7 +12,7 @@ namespace lowmem {
 namespace {
 
 // Of a window. Fewer pieces are larger, which is cheaper (1 MiB costs two
-// thirds of the processor time that 128 KiB does); more keep the disk busy
+// thirds of the processor time that 64 KiB does); more keep the disk busy
 // better.
 constexpr uint64_t kPiecesPerWindow = 8;
 constexpr uint64_t kMaxPieceBytes = kMiB;
