@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // WeightSource over mappings of the checkpoint's files: leases point into them,
-// the kernel brings pages in and, with drop_behind, is asked to take them out.
+// the kernel brings pages in and takes them out.
 
 #include <algorithm>
 #include <memory>
@@ -26,10 +26,9 @@ constexpr uint64_t kMergeGapBytes = 64 << 10;
 
 class MmapSource final : public WeightSource {
  public:
-  MmapSource(const Checkpoint& checkpoint, const MmapSourceOptions& options,
+  MmapSource(const Checkpoint& checkpoint,
              std::vector<std::unique_ptr<FileMapping>> mappings)
       : checkpoint_(checkpoint),
-        drop_behind_(options.drop_behind),
         mappings_(std::move(mappings)),
         check_is_due_(mappings_.size(), true) {}
 
@@ -57,13 +56,7 @@ class MmapSource final : public WeightSource {
     }
   }
 
-  void Finish(const WeightStep& step) override {
-    if (!drop_behind_) return;
-    GatherRanges(step);
-    for (const ByteRange& range : ranges_) {
-      mappings_[range.file_idx]->Drop(range.begin, range.end - range.begin);
-    }
-  }
+  void Finish(const WeightStep&) override {}
 
   uint64_t resident_weight_bytes() const override { return 0; }
 
@@ -96,7 +89,6 @@ class MmapSource final : public WeightSource {
   }
 
   const Checkpoint& checkpoint_;
-  const bool drop_behind_;
   const std::vector<std::unique_ptr<FileMapping>> mappings_;  // as files()
   std::vector<bool> check_is_due_;                            // as files()
   std::vector<ByteRange> ranges_;  // kept to allocate once
@@ -105,13 +97,13 @@ class MmapSource final : public WeightSource {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WeightSource>> NewMmapSource(
-    const Checkpoint& checkpoint, const MmapSourceOptions& options) {
+    const Checkpoint& checkpoint) {
   std::vector<std::unique_ptr<FileMapping>> mappings;
   for (const auto& file : checkpoint.files()) {
     LOWMEM_ASSIGN_OR_RETURN(std::unique_ptr<FileMapping> mapping, file->Map());
     mappings.push_back(std::move(mapping));
   }
-  return std::make_unique<MmapSource>(checkpoint, options, std::move(mappings));
+  return std::make_unique<MmapSource>(checkpoint, std::move(mappings));
 }
 
 }  // namespace lowmem

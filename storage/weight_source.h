@@ -104,14 +104,10 @@ inline WeightLease::~WeightLease() {
   if (source_ != nullptr) source_->Release(token_);
 }
 
-// Leases point into a mapping of the file. `drop_behind` gives pages back after
-// Finish.
-// Errors: those of RandomAccessFile::Map.
-struct MmapSourceOptions {
-  bool drop_behind = false;
-};
+// Leases point into a mapping of the file; what stays in memory is the kernel's
+// business. Errors: those of RandomAccessFile::Map.
 absl::StatusOr<std::unique_ptr<WeightSource>> NewMmapSource(
-    const Checkpoint& checkpoint, const MmapSourceOptions& options);
+    const Checkpoint& checkpoint);
 
 // Reads the named tensors into heap, in the file's dtype, in file order.
 // `progress` is called now and then with the bytes read so far and in all; when

@@ -165,7 +165,7 @@ void TouchMapped(benchmark::State& state, Pages pages) {
     if (pages != Pages::kPopulated || source == nullptr) {
       source.reset();
       pages == Pages::kOnDisk ? sample->DropCache() : sample->FillCache();
-      auto mapped = NewMmapSource(*sample->get(), {});
+      auto mapped = NewMmapSource(*sample->get());
       if (!mapped.ok()) {
         state.SkipWithError("the checkpoint cannot be mapped");
         return;

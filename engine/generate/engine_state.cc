@@ -12,6 +12,9 @@
 #include "engine/generate/stream_plan.h"
 #include "storage/base/printable.h"
 #include "storage/base/status_macros.h"
+#include "storage/bounded_mmap_source.h"
+#include "storage/mapped_plan.h"
+#include "storage/stream_order.h"
 #include "storage/stream_source.h"
 
 namespace lowmem {
@@ -200,11 +203,7 @@ absl::Status EngineState::LoadWeights(const EngineOptions& options) {
   } else if (mode_choice_.mode == Mode::kStream) {
     LOWMEM_RETURN_IF_ERROR(LoadStream(options));
   } else {
-    MmapSourceOptions source_options;
-    source_options.drop_behind = mode_choice_.drop_behind;
-    LOWMEM_ASSIGN_OR_RETURN(source_,
-                            NewMmapSource(*checkpoint_, source_options));
-    LOWMEM_RETURN_IF_ERROR(GuardMappings());
+    LOWMEM_RETURN_IF_ERROR(LoadMapping(options));
   }
   LOWMEM_ASSIGN_OR_RETURN(
       sampler_buffers_,
@@ -241,7 +240,7 @@ void EngineState::LeaveNoCache() const {
 absl::Status EngineState::LoadStream(const EngineOptions& options) {
   LOWMEM_ASSIGN_OR_RETURN(
       const StreamPlan plan,
-      PlanStream(*checkpoint_, weights_, mode_choice_.stream_bytes));
+      PlanStream(*checkpoint_, weights_, mode_choice_.weight_bytes));
   StreamSourceOptions source_options;
   source_options.ring = plan.ring;
   source_options.io_method = IoMethodOf(options.io);
@@ -253,6 +252,24 @@ absl::Status EngineState::LoadStream(const EngineOptions& options) {
   io_description_ = source->io_description();
   source_ = std::move(source);
   return absl::OkStatus();
+}
+
+absl::Status EngineState::LoadMapping(const EngineOptions& options) {
+  if (!mode_choice_.weight_bytes) {
+    LOWMEM_ASSIGN_OR_RETURN(source_, NewMmapSource(*checkpoint_));
+    return GuardMappings();
+  }
+  LOWMEM_ASSIGN_OR_RETURN(
+      const MappedPlan plan,
+      PlanMapped(*checkpoint_,
+                 DescribeSteps(*checkpoint_, weights_.Steps(),
+                               {weights_.embedding}),
+                 *mode_choice_.weight_bytes));
+  LOWMEM_ASSIGN_OR_RETURN(
+      source_,
+      NewBoundedMmapSource(*checkpoint_, plan.residency, plan.window_bytes,
+                           weights_account_, ProgressOf(options)));
+  return GuardMappings();
 }
 
 // A mapping begins as far before the bytes of a tensor as the tensor lies into

@@ -88,6 +88,7 @@ class EngineState {
   absl::Status ChargeEstimates();
   absl::Status LoadWeights(const EngineOptions& options);
   absl::Status LoadStream(const EngineOptions& options);
+  absl::Status LoadMapping(const EngineOptions& options);
   absl::Status GuardMappings();
   void LeaveNoCache() const;
 

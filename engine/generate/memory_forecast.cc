@@ -17,12 +17,21 @@ struct Item {
   uint64_t num_bytes;
 };
 
+const char* WeightItemName(Mode mode) {
+  switch (mode) {
+    case Mode::kStream:
+      return "norms and read buffers";
+    case Mode::kMmap:
+      return "norms and the mapped window";
+    default:
+      return "weights";
+  }
+}
+
 // Everything that must be had.
 void ListItems(const MemoryForecast& forecast, Item (&items)[6]) {
   const ModelFootprint& footprint = forecast.footprint;
-  items[0] = {forecast.mode == Mode::kStream ? "norms and read buffers"
-                                             : "weights",
-              forecast.heap_weight_bytes};
+  items[0] = {WeightItemName(forecast.mode), forecast.least_weight_bytes};
   items[1] = {"activations", footprint.arena_bytes};
   items[2] = {"keys and values", forecast.kv_bytes()};
   items[3] = {"tokenizer", footprint.tokenizer_bytes};
@@ -55,10 +64,13 @@ MemoryForecast ForecastMemory(Mode mode, const ModelFootprint& footprint) {
   forecast.footprint = footprint;
   if (mode == Mode::kCopy) {
     forecast.heap_weight_bytes = footprint.copied_weight_bytes;
+    forecast.least_weight_bytes = footprint.copied_weight_bytes;
   } else if (mode == Mode::kStream) {
     forecast.heap_weight_bytes = footprint.least_stream_bytes;
+    forecast.least_weight_bytes = footprint.least_stream_bytes;
   } else {
     forecast.mapped_weight_bytes = footprint.weight_bytes;
+    forecast.least_weight_bytes = footprint.least_mapped_bytes;
   }
   return forecast;
 }

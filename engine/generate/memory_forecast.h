@@ -21,6 +21,9 @@ struct ModelFootprint {
   // ring.
   uint64_t least_stream_bytes = 0;
   uint64_t most_stream_bytes = 0;
+  // Mapping: norms, biases and the smallest window; all weights, in whole pages.
+  uint64_t least_mapped_bytes = 0;
+  uint64_t most_mapped_bytes = 0;
   uint64_t arena_bytes = 0;          // activations and attention scores
   uint64_t sampler_bytes = 0;
   uint64_t tokenizer_bytes = 0;  // an estimate
@@ -34,16 +37,16 @@ struct ModelFootprint {
 
 struct MemoryForecast {
   Mode mode = Mode::kMmap;
-  // Streaming: what it takes at least; more of the weights stay where there is
-  // room.
-  uint64_t heap_weight_bytes = 0;
-  uint64_t mapped_weight_bytes = 0;  // the kernel's to take back
+  uint64_t heap_weight_bytes = 0;    // streaming: at least
+  uint64_t mapped_weight_bytes = 0;  // at most
+  // Of weights, wherever they are: all of them when they are copied, else what
+  // the mode takes at least. More of them stay where there is room.
+  uint64_t least_weight_bytes = 0;
   ModelFootprint footprint;
 
   // Keys and values of a full context, in whole pages.
   uint64_t kv_bytes() const;
-  // What must be had for a full context: mapped weights not included, and of
-  // streamed ones what streaming takes at least.
+  // What must be had for a full context.
   // UINT64_MAX when the sum does not fit 64 bits.
   uint64_t required_bytes() const;
 };

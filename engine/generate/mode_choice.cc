@@ -151,11 +151,10 @@ absl::StatusOr<uint64_t> ContextBudget(Mode mode, const ModeRequest& request,
   const uint64_t least_bytes = smallest.required_bytes();
   if (least_bytes >= budget_bytes) return budget_bytes;
   const ModelFootprint& model = smallest.footprint;
+  const uint64_t most_bytes = mode == Mode::kStream ? model.most_stream_bytes
+                                                    : model.most_mapped_bytes;
   const uint64_t weight_bytes =
-      mode == Mode::kStream
-          ? model.most_stream_bytes -
-                std::min(model.most_stream_bytes, model.least_stream_bytes)
-          : model.weight_bytes;
+      most_bytes - std::min(most_bytes, smallest.least_weight_bytes);
   const uint64_t spare_bytes = budget_bytes - least_bytes;
   const uint64_t beside_all_weights =
       spare_bytes - std::min(spare_bytes, weight_bytes);
@@ -182,11 +181,17 @@ absl::Status Refusal(Mode mode, const ModeRequest& request,
                    shorter->footprint.context_tokens, " tokens fits"));
 }
 
-// Mapped pages that do not fit the budget beside what must be had are given
-// back.
-bool MustDropBehind(const MemoryForecast& forecast, uint64_t budget_bytes) {
-  return forecast.mapped_weight_bytes >
-         budget_bytes - forecast.required_bytes();
+// Of `choice` under the budget.
+std::optional<uint64_t> BytesForWeights(const ModeChoice& choice,
+                                        uint64_t budget_bytes) {
+  if (choice.mode == Mode::kCopy) return std::nullopt;
+  const MemoryForecast& forecast = choice.forecast;
+  const uint64_t num_bytes =
+      budget_bytes - (forecast.required_bytes() - forecast.least_weight_bytes);
+  const bool is_mapped_whole =
+      choice.mode == Mode::kMmap &&
+      num_bytes >= forecast.footprint.most_mapped_bytes;
+  return is_mapped_whole ? std::nullopt : std::optional<uint64_t>(num_bytes);
 }
 
 absl::StatusOr<ModeChoice> ChooseWithoutBudget(const ModeRequest& request,
@@ -237,7 +242,7 @@ std::string Reason(const ModeRequest& request, const ModeAttempt& preferred,
                       " tokens");
 }
 
-// Without drop_behind, stream_bytes and budget_limits_context.
+// Without weight_bytes and budget_limits_context.
 absl::StatusOr<ModeChoice> ChooseWithBudget(const ModeRequest& request,
                                             const TokenRange& contexts,
                                             FootprintFunction footprint_of) {
@@ -299,12 +304,7 @@ absl::StatusOr<ModeChoice> ChooseMode(const ModeRequest& request,
                           AllowedContexts(request, footprint_of));
   LOWMEM_ASSIGN_OR_RETURN(ModeChoice choice,
                           ChooseWithBudget(request, contexts, footprint_of));
-  const uint64_t budget_bytes = *request.budget_bytes;
-  choice.drop_behind = MustDropBehind(choice.forecast, budget_bytes);
-  if (choice.mode == Mode::kStream) {
-    choice.stream_bytes = budget_bytes - choice.forecast.required_bytes() +
-                          choice.forecast.heap_weight_bytes;
-  }
+  choice.weight_bytes = BytesForWeights(choice, *request.budget_bytes);
   choice.budget_limits_context =
       request.context_tokens == 0 && choice.context_tokens() < contexts.max;
   return choice;

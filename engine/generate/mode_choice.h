@@ -42,14 +42,13 @@ struct ModeChoice {
   Mode mode = Mode::kMmap;  // never kAuto
   std::string reason;       // one line
   uint32_t chunk_tokens = 0;
-  // Pages of the mapped file are given back after use.
-  bool drop_behind = false;
   // The context is shorter than the model's, and than what is wanted, because
   // the budget holds no more.
   bool budget_limits_context = false;
   MemoryForecast forecast;
-  // For PlanStream: what the budget leaves for streaming; nullopt without one.
-  std::optional<uint64_t> stream_bytes;
+  // What the budget leaves for weights in kStream and kMmap; nullopt without
+  // one, and for a mapping that fits as a whole.
+  std::optional<uint64_t> weight_bytes;
 
   uint32_t context_tokens() const { return forecast.footprint.context_tokens; }
 };

@@ -100,7 +100,7 @@ absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options) {
   if (summary.choice->mode == Mode::kStream) {
     LOWMEM_ASSIGN_OR_RETURN(
         summary.plan,
-        PlanStream(checkpoint, weights, summary.choice->stream_bytes));
+        PlanStream(checkpoint, weights, summary.choice->weight_bytes));
   } else if (summary.choice->mode == Mode::kCopy) {
     LOWMEM_ASSIGN_OR_RETURN(summary.plan,
                             PlanAllResident(checkpoint, weights));

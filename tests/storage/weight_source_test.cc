@@ -78,7 +78,7 @@ TEST(WeightSourceTest, SourcesGiveTheBytesOfTheFile) {
     SCOPED_TRACE(path);
     ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(path));
     MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
-    ASSERT_OK_AND_ASSIGN(const auto mmap, NewMmapSource(*checkpoint, {}));
+    ASSERT_OK_AND_ASSIGN(const auto mmap, NewMmapSource(*checkpoint));
     ASSERT_OK_AND_ASSIGN(
         const auto copy,
         NewCopySource(*checkpoint, AllTensors(*checkpoint), CopySourceOptions(),
@@ -112,7 +112,7 @@ TEST(WeightSourceTest, RowsCanBeTakenFromTheMiddle) {
   const TensorId id = *checkpoint->Find("b");
   const TensorInfo& tensor = checkpoint->tensors()[id];
   MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
-  ASSERT_OK_AND_ASSIGN(const auto mmap, NewMmapSource(*checkpoint, {}));
+  ASSERT_OK_AND_ASSIGN(const auto mmap, NewMmapSource(*checkpoint));
   ASSERT_OK_AND_ASSIGN(const auto copy,
                        NewCopySource(*checkpoint, {id}, CopySourceOptions(),
                                      account, NoProgress));
@@ -128,24 +128,23 @@ TEST(WeightSourceTest, RowsCanBeTakenFromTheMiddle) {
   }
 }
 
-TEST(MmapSourceTest, PrefetchAndDroppingBehindDoNotChangeTheBytes) {
+TEST(MmapSourceTest, PrefetchDoesNotChangeTheBytes) {
   ASSERT_OK_AND_ASSIGN(
       const auto checkpoint,
       Checkpoint::Open(kTestdata + "/tiny/qwen2_sharded_scattered"));
-  ASSERT_OK_AND_ASSIGN(const auto plain, NewMmapSource(*checkpoint, {}));
-  ASSERT_OK_AND_ASSIGN(const auto dropping,
-                       NewMmapSource(*checkpoint, {.drop_behind = true}));
+  ASSERT_OK_AND_ASSIGN(const auto plain, NewMmapSource(*checkpoint));
+  ASSERT_OK_AND_ASSIGN(const auto fetching, NewMmapSource(*checkpoint));
   const WeightStep step = {AllTensors(*checkpoint)};
   for (int pass = 0; pass < 2; ++pass) {
-    dropping->Prefetch(step);
+    fetching->Prefetch(step);
     for (const TensorId id : step.tensors) {
       ASSERT_OK_AND_ASSIGN(const std::string a,
                            AllBytes(*checkpoint, *plain, id));
       ASSERT_OK_AND_ASSIGN(const std::string b,
-                           AllBytes(*checkpoint, *dropping, id));
+                           AllBytes(*checkpoint, *fetching, id));
       EXPECT_TRUE(a == b);
     }
-    dropping->Finish(step);
+    fetching->Finish(step);
   }
 }
 
@@ -153,7 +152,7 @@ TEST(MmapSourceTest, AFileThatChangedIsNoticedAtTheNextStep) {
   const TemporaryFolder folder;
   const std::string path = folder.Write("a.safetensors", UnalignedFile());
   ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(path));
-  ASSERT_OK_AND_ASSIGN(const auto source, NewMmapSource(*checkpoint, {}));
+  ASSERT_OK_AND_ASSIGN(const auto source, NewMmapSource(*checkpoint));
   const WeightStep step = {{*checkpoint->Find("b")}};
   source->Prefetch(step);
   EXPECT_THAT(source->Acquire(step.tensors[0], 0, 1), IsOk());

@@ -13,7 +13,8 @@ namespace {
 using ::lowmem::testing::Fails;
 using ::testing::HasSubstr;
 
-// Weights of 1,000,000 bytes, streamed with 5,000 to 1,010,000; 100 bytes of
+// Weights of 1,000,000 bytes, streamed with 5,000 to 1,010,000, mapped
+// with 4,000 to 1,004,000; 100 bytes of
 // activations a token of the chunk; 160 bytes of keys and values for each 16
 // tokens.
 absl::StatusOr<ModelFootprint> Footprint(uint32_t chunk_tokens,
@@ -23,6 +24,8 @@ absl::StatusOr<ModelFootprint> Footprint(uint32_t chunk_tokens,
   footprint.copied_weight_bytes = 1000000;
   footprint.least_stream_bytes = 5000;
   footprint.most_stream_bytes = 1010000;
+  footprint.least_mapped_bytes = 4000;
+  footprint.most_mapped_bytes = 1004000;
   footprint.arena_bytes = 100 * chunk_tokens;
   footprint.kv_bytes_per_token = 10;
   footprint.kv_page_tokens = 16;
@@ -51,7 +54,7 @@ TEST(ModeChoiceTest, WithoutABudgetTheFileIsMapped) {
   EXPECT_EQ(choice.mode, Mode::kMmap);
   EXPECT_EQ(choice.chunk_tokens, 128);
   EXPECT_EQ(choice.context_tokens(), 2000);
-  EXPECT_FALSE(choice.drop_behind);
+  EXPECT_EQ(choice.weight_bytes, std::nullopt);
   EXPECT_FALSE(choice.budget_limits_context);
   EXPECT_THAT(choice.reason, HasSubstr("no memory budget"));
 }
@@ -126,7 +129,7 @@ TEST(ModeChoiceTest, TheChunkShrinksWithTheContext) {
 TEST(ModeChoiceTest, AContextNobodyAskedForLeavesMostMemoryToWeights) {
   // 1,600 and 160 must be had; a quarter of 40,000 is the context's.
   ASSERT_OK_AND_ASSIGN(const ModeChoice mmap,
-                       Choose(Mode::kMmap, 1760 + 40000));
+                       Choose(Mode::kMmap, 4000 + 1760 + 40000));
   EXPECT_EQ(mmap.chunk_tokens, 64);
   EXPECT_EQ(mmap.context_tokens(), (1760 + 10000 - 6400) / 160 * 16);
   EXPECT_TRUE(mmap.budget_limits_context);
@@ -143,14 +146,14 @@ TEST(ModeChoiceTest, AContextNobodyAskedForLeavesMostMemoryToWeights) {
 TEST(ModeChoiceTest, WhatIsLeftIsForStreaming) {
   ASSERT_OK_AND_ASSIGN(const ModeChoice choice,
                        Choose(Mode::kStream, 500000, 0, 160));
-  EXPECT_EQ(choice.stream_bytes, 500000 - 12800 - 1600);
+  EXPECT_EQ(choice.weight_bytes, 500000 - 12800 - 1600);
   EXPECT_EQ(choice.forecast.heap_weight_bytes, 5000);
   ASSERT_OK_AND_ASSIGN(const ModeChoice unlimited,
                        Choose(Mode::kStream, std::nullopt));
   EXPECT_EQ(unlimited.mode, Mode::kStream);
-  EXPECT_EQ(unlimited.stream_bytes, std::nullopt);
+  EXPECT_EQ(unlimited.weight_bytes, std::nullopt);
   ASSERT_OK_AND_ASSIGN(const ModeChoice copy, Choose(Mode::kCopy, 2000000));
-  EXPECT_EQ(copy.stream_bytes, std::nullopt);
+  EXPECT_EQ(copy.weight_bytes, std::nullopt);
 }
 
 TEST(ModeChoiceTest, APromptGoesThroughInAsFewEqualPartsAsFit) {
@@ -167,7 +170,7 @@ TEST(ModeChoiceTest, APromptGoesThroughInAsFewEqualPartsAsFit) {
       {Mode::kMmap, 100000, 113},   {Mode::kMmap, 11299, 100},
   };
   for (const Case& test : cases) {
-    const uint64_t weight_bytes = test.mode == Mode::kStream ? 5000 : 0;
+    const uint64_t weight_bytes = test.mode == Mode::kStream ? 5000 : 4000;
     ASSERT_OK_AND_ASSIGN(
         const ModeChoice choice,
         Choose(test.mode, weight_bytes + 10080 + test.spare_bytes, 0, 0,
@@ -236,7 +239,7 @@ TEST(ModeChoiceTest, AModelSmallerThanTheRingIsCopied) {
 
 TEST(ModeChoiceTest, AShortContextAskedForGetsTheLargestChunkThatFits) {
   ASSERT_OK_AND_ASSIGN(const ModeChoice choice,
-                       Choose(Mode::kMmap, 3200 + 1600, 0, 160));
+                       Choose(Mode::kMmap, 4000 + 3200 + 1600, 0, 160));
   EXPECT_EQ(choice.chunk_tokens, 32);
   ASSERT_OK_AND_ASSIGN(const ModeChoice short_one,
                        Choose(Mode::kMmap, 1 << 20, 0, 5));
@@ -250,13 +253,13 @@ TEST(ModeChoiceTest, AModelThatDoesNotFitIsStreamed) {
               HasSubstr("does not fit the memory budget of 488 KiB"));
 }
 
-TEST(ModeChoiceTest, AMappingThatFitsTheBudgetIsNotDropped) {
+TEST(ModeChoiceTest, AMappingThatFitsTheBudgetHasNoBound) {
   ASSERT_OK_AND_ASSIGN(const ModeChoice fits,
-                       Choose(Mode::kMmap, 1000000 + 12800 + 20000));
-  EXPECT_FALSE(fits.drop_behind);
+                       Choose(Mode::kMmap, 1004000 + 12800 + 1600, 0, 160));
+  EXPECT_EQ(fits.weight_bytes, std::nullopt);
   ASSERT_OK_AND_ASSIGN(const ModeChoice does_not,
-                       Choose(Mode::kMmap, 1000000 + 12800 + 1600 - 1, 0, 160));
-  EXPECT_TRUE(does_not.drop_behind);
+                       Choose(Mode::kMmap, 1004000 + 12800 + 1599, 0, 160));
+  EXPECT_EQ(does_not.weight_bytes, 1003999);
 }
 
 TEST(ModeChoiceTest, CopyThatDoesNotFitIsRefused) {
@@ -276,14 +279,14 @@ TEST(ModeChoiceTest, ABudgetThatHoldsNoPageIsRefusedWithTheSmallestNeed) {
 
 TEST(ModeChoiceTest, AContextThatDoesNotFitIsRefusedWithOneThatDoes) {
   const absl::StatusOr<ModeChoice> refused =
-      Choose(Mode::kMmap, 1600 + 320 + 159, 0, 49);
+      Choose(Mode::kMmap, 4000 + 1600 + 320 + 159, 0, 49);
   for (const char* part :
-       {"with a context of 49 tokens; needed 2.19 KiB (2240)",
-        "allowed 2.03 KiB (2079)", "largest item: activations 1.56 KiB",
+       {"with a context of 49 tokens; needed 6.09 KiB (6240)",
+        "allowed 5.94 KiB (6079)", "largest item: norms and the mapped window 3.91 KiB",
         "; a context of 32 tokens fits"}) {
     EXPECT_THAT(refused, Fails(absl::StatusCode::kResourceExhausted, part));
   }
-  const absl::StatusOr<ModeChoice> none = Choose(Mode::kMmap, 259, 0, 49);
+  const absl::StatusOr<ModeChoice> none = Choose(Mode::kMmap, 4259, 0, 49);
   EXPECT_THAT(none, Fails(absl::StatusCode::kResourceExhausted, "needed"));
   EXPECT_THAT(std::string(none.status().message()),
               ::testing::Not(HasSubstr("tokens fits")));
@@ -303,11 +306,11 @@ TEST(ModeChoiceTest, AChunkThatWasAskedForIsKeptOrRefused) {
   ASSERT_OK_AND_ASSIGN(const ModeChoice choice,
                        Choose(Mode::kMmap, std::nullopt, 7));
   EXPECT_EQ(choice.chunk_tokens, 7);
-  ASSERT_OK_AND_ASSIGN(const ModeChoice fits, Choose(Mode::kMmap, 860, 7));
+  ASSERT_OK_AND_ASSIGN(const ModeChoice fits, Choose(Mode::kMmap, 4860, 7));
   EXPECT_EQ(fits.chunk_tokens, 7);
   EXPECT_EQ(fits.context_tokens(), 16);
-  EXPECT_THAT(Choose(Mode::kMmap, 859, 7),
-              Fails(absl::StatusCode::kResourceExhausted, "needed 860 B"));
+  EXPECT_THAT(Choose(Mode::kMmap, 4859, 7),
+              Fails(absl::StatusCode::kResourceExhausted, "(4860), allowed"));
 }
 
 TEST(ModeChoiceTest, AFootprintThatCannotBeComputedEndsIt) {

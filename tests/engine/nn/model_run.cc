@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<ModelRun>> ModelRun::Create(
   } else {
     LOWMEM_ASSIGN_OR_RETURN(
         run->inner_source,
-        NewMmapSource(*model.checkpoint, MmapSourceOptions()));
+        NewMmapSource(*model.checkpoint));
   }
   WeightSource* source = run->inner_source.get();
   if (options.wrap_source) {
