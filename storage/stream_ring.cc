@@ -88,6 +88,11 @@ void StreamRing::SkipWhatIsLeftOut() {
   left_out_from_idx_ = left_out_to_idx_;
 }
 
+bool StreamRing::HasArrived(uint64_t buffer_idx) {
+  return buffers_[buffer_idx].has_arrived ||
+         queue_.IsDone(static_cast<uint32_t>(buffer_idx));
+}
+
 absl::Status StreamRing::Await(uint64_t buffer_idx) {
   Buffer& buffer = buffers_[buffer_idx];
   if (buffer.has_arrived) return absl::OkStatus();
@@ -159,16 +164,19 @@ absl::StatusOr<StreamedRows> StreamRing::TakeNext(uint64_t max_rows) {
     LOWMEM_RETURN_IF_ERROR(CarryOverBorder(ofs_in_buffers()));
   }
   uint64_t num_buffers = buffers_for_a_row();
+  bool has_waited = false;
   for (uint64_t i = 0; i < num_buffers; ++i) {
+    has_waited |= !HasArrived(first_ + i);
     LOWMEM_RETURN_IF_ERROR(Await(first_ + i));
   }
   const uint64_t first_piece_idx = buffers_[first_].piece_idx;
-  while (num_buffers < buffers_.size() / kTakenPart &&
+  // Some disks report reads only once all are over, and have nothing to do then
+  // before the first buffer is given back: that must come soon.
+  while (!has_waited && num_buffers < buffers_.size() / kTakenPart &&
          first_ + num_buffers < buffers_.size() &&
          IsFilledWith(num_buffers, next_range_idx_,
                       first_piece_idx + num_buffers) &&
-         (buffers_[first_ + num_buffers].has_arrived ||
-          queue_.IsDone(static_cast<uint32_t>(first_ + num_buffers)))) {
+         HasArrived(first_ + num_buffers)) {
     LOWMEM_RETURN_IF_ERROR(Await(first_ + num_buffers));
     ++num_buffers;
   }

@@ -99,6 +99,7 @@ class StreamRing {
   void SkipWhatIsLeftOut();
   uint8_t* BufferStart(uint64_t buffer_idx);
   bool IsFilledWith(uint64_t nth, size_t range_idx, uint64_t piece_idx) const;
+  bool HasArrived(uint64_t buffer_idx);
   absl::Status Await(uint64_t buffer_idx);
   void DropFront();
   void DropAll();

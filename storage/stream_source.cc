@@ -86,18 +86,25 @@ class RingStreamSource final : public StreamSource {
     LOWMEM_RETURN_IF_ERROR(PlaceTensors(plan));
     const uint64_t max_row_bytes = MaxRowBytes(plan);
     LOWMEM_RETURN_IF_ERROR(CheckRing(shape_, max_row_bytes));
+    const uint64_t lookup_bytes = LookupBytes(max_row_bytes);
+    const uint64_t ring_bytes = shape_.TotalBytes(max_row_bytes);
+    // Before the block: while no resident row is held there is most memory for
+    // what making it contiguous takes for a moment.
+    LOWMEM_ASSIGN_OR_RETURN(buffers_,
+                            AlignedBuffer::AllocateContiguous(
+                                lookup_bytes + ring_bytes,
+                                lookup_bytes + ring_bytes -
+                                    shape_.num_buffers * shape_.buffer_bytes,
+                                account));
     LOWMEM_ASSIGN_OR_RETURN(block_,
                             AlignedBuffer::Allocate(plan.block_bytes, account));
-    LOWMEM_ASSIGN_OR_RETURN(
-        buffers_, AlignedBuffer::Allocate(
-                      StreamBufferBytes(shape_, max_row_bytes), account));
     // The slot behind the ring's is for looking up.
     LOWMEM_ASSIGN_OR_RETURN(queue_,
                             new_queue(shape_.num_buffers + 1,
                                       {buffers_.data(), size_t{kBlockBytes}}));
-    lookup_row_ = buffers_.data() + shape_.TotalBytes(max_row_bytes);
-    const absl::Span<uint8_t> ring_memory(
-        buffers_.data(), static_cast<size_t>(shape_.TotalBytes(max_row_bytes)));
+    lookup_row_ = buffers_.data();
+    const absl::Span<uint8_t> ring_memory(buffers_.data() + lookup_bytes,
+                                          static_cast<size_t>(ring_bytes));
 
     LOWMEM_RETURN_IF_ERROR(LoadResident(ResidentRanges(checkpoint_, plan),
                                         ring_memory, plan.resident_bytes,
@@ -327,7 +334,7 @@ class RingStreamSource final : public StreamSource {
   std::vector<size_t> first_range_idx_of_step_;  // streamed in it, or after it
   uint32_t announced_step_idx_ = 0;
   AlignedBuffer block_;    // resident rows
-  AlignedBuffer buffers_;  // of the ring, then of the row that is looked up
+  AlignedBuffer buffers_;  // the row that is looked up, then the ring
   uint8_t* lookup_row_ = nullptr;
   uint64_t resident_weight_bytes_ = 0;
   uint64_t looked_up_bytes_ = 0;

@@ -103,8 +103,8 @@ void Sequential(benchmark::State& state, IoMethod method) {
   if (sample == nullptr) return;
   const StreamRingShape ring = RingOf(state);
   MemoryAccount account("bench", MemoryAccount::kUnlimited, nullptr);
-  auto memory =
-      AlignedBuffer::Allocate(ring.num_buffers * ring.buffer_bytes, account);
+  auto memory = AlignedBuffer::AllocateContiguous(
+      ring.num_buffers * ring.buffer_bytes, 0, account);
   auto queue = OpenReadQueue(*sample->checkpoint(),
                              {.method = method, .num_slots = ring.num_buffers},
                              {memory->data(), memory->size_bytes()});

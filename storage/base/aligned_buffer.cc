@@ -17,29 +17,111 @@
 
 namespace lowmem {
 
+namespace {
+
+// Of x86-64, and of ARM with pages of 4096 bytes. Where they are larger, the
+// hint is of no use and does no harm.
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+
+// Pages are larger than 4096 bytes on some ARM systems.
+uint64_t PageBytes() {
+  return std::max<uint64_t>(AlignedBuffer::kAlignmentBytes,
+                            sysconf(_SC_PAGESIZE));
+}
+
+// nullptr when the system refuses.
+uint8_t* MapPages(uint64_t num_bytes) {
+  void* const pages = mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return pages == MAP_FAILED ? nullptr : static_cast<uint8_t*>(pages);
+}
+
+absl::Status Refusal(const MemoryAccount& account, uint64_t size_bytes,
+                     absl::string_view why) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      account.name(), ": ", why, " a buffer of ", FormatBytes(size_bytes)));
+}
+
+// Backs [begin, end) with huge pages. `begin` lies at the border of one, and up
+// to the next border behind `end` is mapped, too.
+void TouchAsHugePages(uint8_t* begin, uint8_t* end) {
+#ifdef MADV_HUGEPAGE
+  const auto length = static_cast<uint64_t>(end - begin);
+  madvise(begin, CheckedRoundUp(length, kHugePageBytes).value_or(length),
+          MADV_HUGEPAGE);
+  for (uint8_t* page = begin; page < end; page += kHugePageBytes) *page = 0;
+#ifdef MADV_COLD
+  // Makes single pages of the last huge page, still neighbours, so that those
+  // behind `end` can be given back; a whole one would be held until memory is
+  // short.
+  const uint64_t tail_bytes = length % kHugePageBytes;
+  if (tail_bytes > 0) madvise(end - tail_bytes, tail_bytes, MADV_COLD);
+#endif
+#else
+  static_cast<void>(begin);
+  static_cast<void>(end);
+#endif
+}
+
+}  // namespace
+
 absl::StatusOr<AlignedBuffer> AlignedBuffer::Allocate(uint64_t size_bytes,
                                                       MemoryAccount& account) {
   AlignedBuffer buffer;
   if (size_bytes == 0) return buffer;
-  // Pages are larger than 4096 bytes on some ARM systems.
-  const uint64_t page_bytes =
-      std::max<uint64_t>(kAlignmentBytes, sysconf(_SC_PAGESIZE));
   const std::optional<uint64_t> mapped_bytes =
-      CheckedRoundUp(size_bytes, page_bytes);
+      CheckedRoundUp(size_bytes, PageBytes());
   if (!mapped_bytes || *mapped_bytes > std::numeric_limits<size_t>::max()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        account.name(), ": a buffer of ", FormatBytes(size_bytes),
-        " is larger than the address space"));
+    return Refusal(account, size_bytes, "the address space is too small for");
   }
   LOWMEM_ASSIGN_OR_RETURN(buffer.charge_, account.Reserve(*mapped_bytes));
-  void* pages = mmap(nullptr, *mapped_bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(account.name(), ": the system refuses a buffer of ",
-                     FormatBytes(size_bytes)));
+  buffer.data_ = MapPages(*mapped_bytes);
+  if (buffer.data_ == nullptr) {
+    return Refusal(account, size_bytes, "the system refuses");
   }
-  buffer.data_ = static_cast<uint8_t*>(pages);
+  buffer.size_bytes_ = size_bytes;
+  buffer.mapped_bytes_ = *mapped_bytes;
+  return buffer;
+}
+
+absl::StatusOr<AlignedBuffer> AlignedBuffer::AllocateContiguous(
+    uint64_t size_bytes, uint64_t head_bytes, MemoryAccount& account) {
+  const uint64_t page_bytes = PageBytes();
+  const std::optional<uint64_t> mapped_bytes =
+      CheckedRoundUp(size_bytes, page_bytes);
+  const std::optional<uint64_t> reserved_bytes =
+      mapped_bytes ? CheckedAdd(*mapped_bytes, 2 * kHugePageBytes)
+                   : std::nullopt;
+  // Without a border of pages where the head ends there is none of huge ones.
+  if (size_bytes == 0 || head_bytes % page_bytes != 0 || !reserved_bytes ||
+      *reserved_bytes > std::numeric_limits<size_t>::max()) {
+    return Allocate(size_bytes, account);
+  }
+  AlignedBuffer buffer;
+  LOWMEM_ASSIGN_OR_RETURN(buffer.charge_, account.Reserve(*mapped_bytes));
+  // Room to place the border in, and for the rest of the last huge page.
+  uint8_t* const reserved = MapPages(*reserved_bytes);
+  if (reserved == nullptr) {
+    return Refusal(account, size_bytes, "the system refuses");
+  }
+  const uint64_t border = (reinterpret_cast<uintptr_t>(reserved) + head_bytes +
+                           kHugePageBytes - 1) /
+                          kHugePageBytes * kHugePageBytes;
+  uint8_t* const data = reinterpret_cast<uint8_t*>(border - head_bytes);
+  uint8_t* const end = data + *mapped_bytes;
+  uint8_t* const contiguous = data + head_bytes;
+  const uint64_t tail_bytes = (*mapped_bytes - head_bytes) % kHugePageBytes;
+  {
+    const auto moment = tail_bytes == 0
+                            ? absl::StatusOr<MemoryCharge>(MemoryCharge())
+                            : account.Reserve(kHugePageBytes - tail_bytes);
+    TouchAsHugePages(contiguous, moment.ok() ? end : end - tail_bytes);
+    // What lies around goes back, while it is still charged.
+    if (data > reserved) munmap(reserved, data - reserved);
+    uint8_t* const reserved_end = reserved + *reserved_bytes;
+    if (reserved_end > end) munmap(end, reserved_end - end);
+  }
+  buffer.data_ = data;
   buffer.size_bytes_ = size_bytes;
   buffer.mapped_bytes_ = *mapped_bytes;
   return buffer;

@@ -218,12 +218,20 @@ TEST_P(StreamSourceTest, ChargesWhatThePlanSays) {
   const StreamedModel model;
   for (const double share : {0.0, 0.33, 0.9}) {
     const ResidencyPlan plan = model.PlanFor(share);
-    OPEN_OR_SKIP(source, model, share);
-    EXPECT_EQ(source->resident_weight_bytes(), plan.resident_bytes);
-    EXPECT_LE(account_.used_bytes(),
-              plan.block_bytes + plan.ring_bytes + 2 * 4096);
-    ASSERT_THAT(TakePass(model, *source), IsOk());
-    EXPECT_LE(account_.peak_bytes(), account_.used_bytes());
+    MemoryAccount limited(
+        "weights", plan.block_bytes + plan.ring_bytes + 2 * 4096, nullptr);
+    auto source = NewStreamSource(model.checkpoint(), plan,
+                                  {.ring = kSmallRing, .io_method = GetParam()},
+                                  limited, NoProgress);
+    if (absl::IsUnimplemented(source.status())) {
+      GTEST_SKIP() << "this way of reading does not work here";
+    }
+    ASSERT_THAT(source.status(), IsOk());
+    EXPECT_EQ((*source)->resident_weight_bytes(), plan.resident_bytes);
+    EXPECT_GE(limited.used_bytes(), plan.block_bytes + plan.ring_bytes);
+    const uint64_t used_bytes = limited.used_bytes();
+    ASSERT_THAT(TakePass(model, **source), IsOk());
+    EXPECT_EQ(limited.used_bytes(), used_bytes);
   }
 }
 

@@ -86,5 +86,36 @@ TEST(AlignedBufferTest, MoveKeepsTheBytesAndTheCharge) {
   EXPECT_EQ(account.used_bytes(), 0u);
 }
 
+TEST(AlignedBufferTest, ContiguousBytesBeginAtAHugePage) {
+  MemoryAccount account("all", MemoryAccount::kUnlimited, nullptr);
+  constexpr uint64_t kHugePageBytes = 2 << 20;
+  for (const uint64_t head_bytes : {0, 4096, 20480}) {
+    for (const uint64_t size_bytes : {1, 500'000, 2 << 20, 5 << 20}) {
+      ASSERT_OK_AND_ASSIGN(AlignedBuffer buffer,
+                           AlignedBuffer::AllocateContiguous(
+                               head_bytes + size_bytes, head_bytes, account));
+      EXPECT_EQ((reinterpret_cast<uintptr_t>(buffer.data()) + head_bytes) %
+                    kHugePageBytes,
+                0u);
+      ASSERT_EQ(buffer.size_bytes(), head_bytes + size_bytes);
+      EXPECT_LT(account.used_bytes(), buffer.size_bytes() + 65536);
+      for (size_t i = 0; i < buffer.size_bytes(); ++i) {
+        ASSERT_EQ(buffer.data()[i], 0) << i;
+        buffer.data()[i] = 0xAB;
+      }
+    }
+  }
+  EXPECT_EQ(account.used_bytes(), 0u);
+}
+
+TEST(AlignedBufferTest, ContiguousBytesTakeNoMoreThanTheAccountAllows) {
+  MemoryAccount account("ring", 300'000, nullptr);
+  ASSERT_OK_AND_ASSIGN(const AlignedBuffer buffer,
+                       AlignedBuffer::AllocateContiguous(250'000, 0, account));
+  EXPECT_LE(account.peak_bytes(), 300'000u);
+  EXPECT_THAT(AlignedBuffer::AllocateContiguous(250'000, 4096, account),
+              Fails(kResourceExhausted, "ring: "));
+}
+
 }  // namespace
 }  // namespace lowmem
