@@ -1,18 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReadQueue over io_uring: the kernel has every started read at once, so the
 // disk sees as many requests as there are slots, and no thread waits for it.
+//
+// When the kernel refuses io_uring_enter for good (a filter of system calls
+// that comes later, a ring that was closed from outside), what it never got is
+// read the plain way, and so is all that follows.
 
+#include <errno.h>
 #include <liburing.h>
+#include <poll.h>
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "storage/base/status_macros.h"
+#include "storage/folder.h"
 #include "storage/read_queue.h"
 
 namespace lowmem {
 namespace {
 
 constexpr uint64_t kBlockBytes = BlockFile::kBlockBytes;
+
+// What the kernel got before it refused ends as the disk gets to it, and shows
+// without a system call. Twenty seconds are the longest timeout of disks that
+// are usual, twice.
+constexpr int kPauseMs = 1;
+constexpr int kMaxPauses = 40'000;
+
+bool IsForAMoment(int negative_errno) {
+  return negative_errno == -EINTR || negative_errno == -EAGAIN ||
+         negative_errno == -EBUSY || negative_errno == -ETIME;
+}
 
 class UringReadQueue final : public ReadQueue {
  public:
@@ -47,8 +66,28 @@ class UringReadQueue final : public ReadQueue {
     return absl::OkStatus();
   }
 
+  // Whether the system lets requests through: some forbid only that.
+  absl::Status TryEmptyRequest() {
+    io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
+    if (entry != nullptr) {
+      io_uring_prep_nop(entry);
+      io_uring_cqe* completion = nullptr;
+      int result;
+      do {
+        result = io_uring_submit_and_wait(&ring_, 1);
+      } while (IsForAMoment(result));
+      if (result >= 0 && io_uring_peek_cqe(&ring_, &completion) == 0) {
+        io_uring_cqe_seen(&ring_, completion);
+        return absl::OkStatus();
+      }
+    }
+    return absl::UnimplementedError(
+        "io_uring: the system forbids its requests");
+  }
+
   void Start(uint32_t slot, const BlockRead& read) override {
-    slots_[slot] = {read, State::kRefused, 0};
+    slots_[slot] = {read, State::kRefused, 0, 0};
+    if (is_refused_) return;
     // As many entries as slots, and each is submitted at once: there is room.
     io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
     if (entry == nullptr) return;
@@ -60,6 +99,7 @@ class UringReadQueue final : public ReadQueue {
                        read.file_ofs);
     io_uring_sqe_set_data64(entry, slot);
     slots_[slot].state = State::kInFlight;
+    slots_[slot].nth = num_started_++;
     Submit();
   }
 
@@ -68,9 +108,29 @@ class UringReadQueue final : public ReadQueue {
     return slots_[slot].state != State::kInFlight;
   }
 
+  bool WaitAtMost(uint32_t slot, int timeout_ms) override {
+    // Where waiting cannot be limited it is not.
+    if (IsDone(slot) || is_refused_ ||
+        (ring_.features & IORING_FEAT_EXT_ARG) == 0) {
+      return true;
+    }
+    Submit();
+    __kernel_timespec timeout = {.tv_sec = timeout_ms / 1000,
+                                 .tv_nsec = timeout_ms % 1000 * 1'000'000LL};
+    io_uring_cqe* completion = nullptr;
+    const int result = io_uring_wait_cqe_timeout(&ring_, &completion, &timeout);
+    // Wait has the answer to any other error.
+    return IsDone(slot) || (result < 0 && !IsForAMoment(result));
+  }
+
   absl::Status Wait(uint32_t slot) override {
     AwaitCompletion(slot);
     Slot& ended = slots_[slot];
+    if (ended.state == State::kInFlight) {
+      return absl::UnavailableError(
+          absl::StrCat(PrintablePath(files_[ended.read.file_idx].file->path()),
+                       ": io_uring: the system does not end a read"));
+    }
     const bool was_refused = ended.state == State::kRefused;
     ended.state = State::kIdle;
     // What failed or came short is read again the plain way: that goes on after
@@ -95,11 +155,26 @@ class UringReadQueue final : public ReadQueue {
     BlockRead read;
     State state = State::kIdle;
     int result = 0;
+    uint64_t nth = 0;  // of all that were started
   };
 
   // What could not be handed over now (memory is short, or completions pile up)
   // is tried again by whoever waits.
-  void Submit() { io_uring_submit(&ring_); }
+  void Submit() { SeeResult(io_uring_submit(&ring_)); }
+
+  // Of a call that hands over: how many the kernel took, in order, or an error.
+  void SeeResult(int result) {
+    if (result >= 0) {
+      num_taken_ += static_cast<uint64_t>(result);
+    } else if (!IsForAMoment(result)) {
+      is_refused_ = true;
+      for (Slot& slot : slots_) {
+        if (slot.state == State::kInFlight && slot.nth >= num_taken_) {
+          slot.state = State::kRefused;
+        }
+      }
+    }
+  }
 
   void TakeCompletions() {
     io_uring_cqe* completion = nullptr;
@@ -113,11 +188,19 @@ class UringReadQueue final : public ReadQueue {
     }
   }
 
+  // After kMaxPauses of a refused ring the slot is still in flight.
   void AwaitCompletion(uint32_t slot) {
     TakeCompletions();
+    int num_pauses = 0;
     while (slots_[slot].state == State::kInFlight) {
-      // EINTR and EAGAIN are no ends: the kernel still has the memory.
-      io_uring_submit_and_wait(&ring_, 1);
+      if (!is_refused_) {
+        // EINTR and EAGAIN are no ends: the kernel still has the memory.
+        SeeResult(io_uring_submit_and_wait(&ring_, 1));
+      } else if (num_pauses++ < kMaxPauses) {
+        poll(nullptr, 0, kPauseMs);
+      } else {
+        return;
+      }
       TakeCompletions();
     }
   }
@@ -126,6 +209,9 @@ class UringReadQueue final : public ReadQueue {
   std::vector<Slot> slots_;
   io_uring ring_{};
   bool is_open_ = false;
+  bool is_refused_ = false;   // for good
+  uint64_t num_started_ = 0;  // put in the ring
+  uint64_t num_taken_ = 0;    // by the kernel
 };
 
 }  // namespace
@@ -133,8 +219,8 @@ class UringReadQueue final : public ReadQueue {
 absl::StatusOr<std::unique_ptr<ReadQueue>> NewUringReadQueue(
     std::vector<StreamedFile> files, uint32_t num_slots) {
   auto queue = std::make_unique<UringReadQueue>(std::move(files), num_slots);
-  const absl::Status status = queue->Open();
-  if (!status.ok()) return status;
+  LOWMEM_RETURN_IF_ERROR(queue->Open());
+  LOWMEM_RETURN_IF_ERROR(queue->TryEmptyRequest());
   return queue;
 }
 

@@ -19,6 +19,9 @@ constexpr uint32_t kDirectThreads = 4;
 // reached the full rate of a disk of 2.4 GB/s.
 constexpr uint32_t kBufferedThreads = 2;
 
+// Between two looks at the flag that cancels.
+constexpr int kCancelPeriodMs = 50;
+
 uint64_t RoundDown(uint64_t num_bytes) {
   return num_bytes - num_bytes % kBlockBytes;
 }
@@ -72,6 +75,17 @@ absl::StatusOr<std::unique_ptr<ReadQueue>> OpenDirect(
 }
 
 }  // namespace
+
+absl::Status WaitUnlessCancelled(ReadQueue& queue, uint32_t slot,
+                                 const std::atomic<bool>* cancel) {
+  if (cancel == nullptr) return absl::OkStatus();
+  while (!cancel->load(std::memory_order_relaxed)) {
+    if (queue.WaitAtMost(slot, kCancelPeriodMs)) return absl::OkStatus();
+  }
+  // What is there may be taken all the same.
+  return queue.IsDone(slot) ? absl::OkStatus()
+                            : absl::CancelledError("interrupted");
+}
 
 absl::Status FinishRead(const StreamedFile& file, const BlockRead& read,
                         uint64_t done_bytes) {

@@ -5,6 +5,7 @@
 #ifndef LOWMEM_STORAGE_READ_QUEUE_H_
 #define LOWMEM_STORAGE_READ_QUEUE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -46,6 +47,9 @@ class ReadQueue {
   virtual void Start(uint32_t slot, const BlockRead& read) = 0;
   // Whether Wait would return at once. REQUIRES: a read was started.
   virtual bool IsDone(uint32_t slot) = 0;
+  // Waits for at most about `timeout_ms`. Whether Wait would return at once, or
+  // no sooner than without asking.
+  virtual bool WaitAtMost(uint32_t slot, int timeout_ms) = 0;
   // Returns once the read is over; it is then forgotten.
   // Errors: kUnavailable when it failed or the file became shorter.
   virtual absl::Status Wait(uint32_t slot) = 0;
@@ -53,6 +57,11 @@ class ReadQueue {
   // For people: "io_uring, direct".
   virtual std::string description() const = 0;
 };
+
+// Waits until Wait would return at once; `cancel` may be nullptr.
+// Errors: kCancelled once *cancel is true; the read goes on.
+absl::Status WaitUnlessCancelled(ReadQueue& queue, uint32_t slot,
+                                 const std::atomic<bool>* cancel);
 
 // One file with the descriptor that is read.
 struct StreamedFile {

@@ -102,6 +102,13 @@ absl::Status StreamRing::Await(uint64_t buffer_idx) {
   return queue_.Wait(static_cast<uint32_t>(buffer_idx));
 }
 
+absl::Status StreamRing::AwaitOrCancelled(uint64_t buffer_idx) {
+  if (buffers_[buffer_idx].has_arrived) return absl::OkStatus();
+  LOWMEM_RETURN_IF_ERROR(
+      WaitUnlessCancelled(queue_, static_cast<uint32_t>(buffer_idx), cancel_));
+  return Await(buffer_idx);
+}
+
 void StreamRing::DropFront() {
   // A failure to read what nobody wants is none.
   static_cast<void>(Await(first_));
@@ -113,13 +120,18 @@ void StreamRing::DropAll() {
   while (num_filled_ > 0) DropFront();
 }
 
-void StreamRing::Aim(size_t range_idx, uint64_t row) {
+absl::Status StreamRing::Aim(size_t range_idx, uint64_t row) {
   const uint64_t piece_idx =
       ranges_[range_idx].RowPosition(row) / buffer_bytes_;
   uint64_t num_before = 0;
   while (num_before < num_filled_ &&
          !IsFilledWith(num_before, range_idx, piece_idx)) {
     ++num_before;
+  }
+  for (uint64_t i = 0; i < num_before; ++i) {
+    const absl::Status status =
+        AwaitOrCancelled((first_ + i) % buffers_.size());
+    if (absl::IsCancelled(status)) return status;
   }
   if (num_before == num_filled_) {
     DropAll();
@@ -130,6 +142,7 @@ void StreamRing::Aim(size_t range_idx, uint64_t row) {
   has_next_ = true;
   next_range_idx_ = range_idx;
   next_row_ = row;
+  return absl::OkStatus();
 }
 
 // Copies the beginning of the next row, which is `ofs` behind the start of the
@@ -137,7 +150,7 @@ void StreamRing::Aim(size_t range_idx, uint64_t row) {
 absl::Status StreamRing::CarryOverBorder(int64_t ofs) {
   const uint64_t num_buffers = buffers_.size() - first_;
   for (uint64_t i = 0; i < num_buffers; ++i) {
-    LOWMEM_RETURN_IF_ERROR(Await(first_ + i));
+    LOWMEM_RETURN_IF_ERROR(AwaitOrCancelled(first_ + i));
   }
   const size_t num_bytes =
       static_cast<size_t>(num_buffers * buffer_bytes_ - ofs);
@@ -167,7 +180,7 @@ absl::StatusOr<StreamedRows> StreamRing::TakeNext(uint64_t max_rows) {
   bool has_waited = false;
   for (uint64_t i = 0; i < num_buffers; ++i) {
     has_waited |= !HasArrived(first_ + i);
-    LOWMEM_RETURN_IF_ERROR(Await(first_ + i));
+    LOWMEM_RETURN_IF_ERROR(AwaitOrCancelled(first_ + i));
   }
   const uint64_t first_piece_idx = buffers_[first_].piece_idx;
   // Some disks report reads only once all are over, and have nothing to do then
@@ -197,10 +210,10 @@ absl::StatusOr<StreamedRows> StreamRing::TakeNext(uint64_t max_rows) {
 
 absl::StatusOr<StreamedRows> StreamRing::Take(size_t range_idx, uint64_t row,
                                               uint64_t max_rows) {
-  if (!IsNext(range_idx, row)) Aim(range_idx, row);
+  if (!IsNext(range_idx, row)) LOWMEM_RETURN_IF_ERROR(Aim(range_idx, row));
   ReadAhead();
   absl::StatusOr<StreamedRows> rows = TakeNext(max_rows);
-  if (!rows.ok()) {
+  if (!rows.ok() && !absl::IsCancelled(rows.status())) {
     DropAll();
     has_next_ = false;
     read_range_idx_ = range_idx;

@@ -11,6 +11,7 @@
 #ifndef LOWMEM_STORAGE_STREAM_RING_H_
 #define LOWMEM_STORAGE_STREAM_RING_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -70,6 +71,9 @@ class StreamRing {
   // ranges.
   void LeaveOut(size_t from_idx, size_t to_idx);
 
+  // As WeightSource::SetCancel, for Take.
+  void SetCancel(const std::atomic<bool>* cancel) { cancel_ = cancel; }
+
   // Whether `row` is what follows the rows taken last.
   bool IsNext(size_t range_idx, uint64_t row) const {
     return has_next_ && next_range_idx_ == range_idx && next_row_ == row;
@@ -78,8 +82,9 @@ class StreamRing {
   // Rows from `row` on, at least one, at most `max_rows`, waiting for the
   // first. Out of order, what was read ahead is thrown away up to there. The
   // rows are valid until GiveBack. After an error the next call begins anew.
+  // After kCancelled the same call goes on where it was.
   // REQUIRES: the rows taken before were given back; row lies in the range.
-  // Errors: kUnavailable.
+  // Errors: kUnavailable; kCancelled.
   absl::StatusOr<StreamedRows> Take(size_t range_idx, uint64_t row,
                                     uint64_t max_rows);
   // Gives back what was taken last and reads ahead.
@@ -101,9 +106,10 @@ class StreamRing {
   bool IsFilledWith(uint64_t nth, size_t range_idx, uint64_t piece_idx) const;
   bool HasArrived(uint64_t buffer_idx);
   absl::Status Await(uint64_t buffer_idx);
+  absl::Status AwaitOrCancelled(uint64_t buffer_idx);
   void DropFront();
   void DropAll();
-  void Aim(size_t range_idx, uint64_t row);
+  absl::Status Aim(size_t range_idx, uint64_t row);
   absl::Status CarryOverBorder(int64_t ofs);
   absl::StatusOr<StreamedRows> TakeNext(uint64_t max_rows);
 
@@ -111,6 +117,7 @@ class StreamRing {
   const uint64_t buffer_bytes_;
   const Order order_;
   ReadQueue& queue_;
+  const std::atomic<bool>* cancel_ = nullptr;
   uint8_t* const front_room_end_;  // start of the first buffer
 
   // Filled or being filled, oldest first: num_filled_ from first_ on, round and

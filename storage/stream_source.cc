@@ -76,9 +76,11 @@ absl::Status CheckPlan(const Checkpoint& checkpoint,
 
 class RingStreamSource final : public StreamSource {
  public:
-  RingStreamSource(const Checkpoint& checkpoint, const StreamRingShape& shape)
+  RingStreamSource(const Checkpoint& checkpoint, const StreamRingShape& shape,
+                   const std::atomic<bool>* cancel)
       : checkpoint_(checkpoint),
         shape_(shape),
+        cancel_(cancel),
         places_(checkpoint.tensors().size()) {}
 
   absl::Status Open(ReadQueueFactory new_queue, const ResidencyPlan& plan,
@@ -115,6 +117,7 @@ class RingStreamSource final : public StreamSource {
     PlaceRanges(plan, ranges);
     ring_.emplace(std::move(ranges), shape_, StreamRing::Order::kCyclic,
                   *queue_, ring_memory);
+    ring_->SetCancel(cancel_);
     ring_->ReadAhead();
     return absl::OkStatus();
   }
@@ -160,6 +163,11 @@ class RingStreamSource final : public StreamSource {
                     first_range_idx_of_step_[step_idx]);
   }
   void Finish(const WeightStep&) override {}
+
+  void SetCancel(const std::atomic<bool>* cancel) override {
+    cancel_ = cancel;
+    ring_->SetCancel(cancel);
+  }
 
   uint64_t resident_weight_bytes() const override {
     return resident_weight_bytes_;
@@ -261,6 +269,7 @@ class RingStreamSource final : public StreamSource {
     AdviseHugePages(block_.data(), block_.size_bytes());
     StreamRing ring(std::move(ranges), shape_, StreamRing::Order::kOnce,
                     *queue_, ring_memory);
+    ring.SetCancel(cancel_);
     uint64_t block_ofs = 0;
     for (size_t i = 0; i < ring.ranges().size(); ++i) {
       const StreamRange& range = ring.ranges()[i];
@@ -316,12 +325,20 @@ class RingStreamSource final : public StreamSource {
     const StreamRange range =
         RangeOfRows(checkpoint_.tensors()[tensor], tensor, row, row + 1);
     const uint32_t slot = shape_.num_buffers;
+    if (is_lookup_in_flight_) {
+      LOWMEM_RETURN_IF_ERROR(WaitUnlessCancelled(*queue_, slot, cancel_));
+      // A failure to read what nobody wants any longer is none.
+      static_cast<void>(queue_->Wait(slot));
+    }
+    is_lookup_in_flight_ = true;
     queue_->Start(slot, {.file_idx = range.file_idx,
                          .file_ofs = range.base_ofs,
                          .num_bytes = range.num_bytes,
                          .to = lookup_row_});
     looked_up_bytes_ +=
         CheckedRoundUp(range.num_bytes, kBlockBytes).value_or(range.num_bytes);
+    LOWMEM_RETURN_IF_ERROR(WaitUnlessCancelled(*queue_, slot, cancel_));
+    is_lookup_in_flight_ = false;
     LOWMEM_RETURN_IF_ERROR(queue_->Wait(slot));
     is_lookup_leased_ = true;
     return WeightLease(this, kLookupLease, lookup_row_ + range.skip_bytes, row,
@@ -330,6 +347,7 @@ class RingStreamSource final : public StreamSource {
 
   const Checkpoint& checkpoint_;
   const StreamRingShape shape_;
+  const std::atomic<bool>* cancel_;
   std::vector<Place> places_;                    // by TensorId
   std::vector<size_t> first_range_idx_of_step_;  // streamed in it, or after it
   uint32_t announced_step_idx_ = 0;
@@ -341,6 +359,7 @@ class RingStreamSource final : public StreamSource {
   bool check_is_due_ = true;
   bool is_streamed_leased_ = false;
   bool is_lookup_leased_ = false;
+  bool is_lookup_in_flight_ = false;  // also of a lookup that was cancelled
   // The ring waits for its reads when it goes, then the queue goes, then
   // memory.
   std::unique_ptr<ReadQueue> queue_;
@@ -366,14 +385,15 @@ absl::StatusOr<std::unique_ptr<StreamSource>> NewStreamSource(
                               .leave_no_cache = options.leave_no_cache},
                              probe);
       },
-      checkpoint, plan, options.ring, account, progress);
+      checkpoint, plan, options.ring, account, progress, options.cancel);
 }
 
 absl::StatusOr<std::unique_ptr<StreamSource>> NewStreamSourceOver(
     ReadQueueFactory new_queue, const Checkpoint& checkpoint,
     const ResidencyPlan& plan, const StreamRingShape& ring,
-    MemoryAccount& account, ProgressRef progress) {
-  auto source = std::make_unique<RingStreamSource>(checkpoint, ring);
+    MemoryAccount& account, ProgressRef progress,
+    const std::atomic<bool>* cancel) {
+  auto source = std::make_unique<RingStreamSource>(checkpoint, ring, cancel);
   LOWMEM_RETURN_IF_ERROR(source->Open(new_queue, plan, account, progress));
   return source;
 }

@@ -6,6 +6,7 @@
 #ifndef LOWMEM_STORAGE_STREAM_SOURCE_H_
 #define LOWMEM_STORAGE_STREAM_SOURCE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,6 +31,8 @@ struct StreamSourceOptions {
   IoMethod io_method = IoMethod::kAuto;
   // Whether the page cache must stay free of what is read, as under a budget.
   bool leave_no_cache = true;
+  // Ends loading with kCancelled, and is what SetCancel begins with.
+  const std::atomic<bool>* cancel = nullptr;
 };
 
 // What a source takes besides resident rows: ResidencyRequest::ring_bytes.
@@ -75,7 +78,8 @@ absl::StatusOr<std::unique_ptr<StreamSource>> NewStreamSourceOver(
     const ResidencyPlan& plan, const StreamRingShape& ring,
     MemoryAccount& account,
     absl::FunctionRef<absl::Status(uint64_t done_bytes, uint64_t total_bytes)>
-        progress);
+        progress,
+    const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace lowmem
 

@@ -4,6 +4,7 @@
 // caller needs them.
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -67,6 +68,13 @@ class ThreadReadQueue final : public ReadQueue {
 
   bool IsDone(uint32_t slot) override {
     return slots_[slot].is_done.load(std::memory_order_acquire);
+  }
+
+  bool WaitAtMost(uint32_t slot, int timeout_ms) override {
+    if (IsDone(slot)) return true;
+    std::unique_lock<std::mutex> lock(mutex_);
+    return done_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
+                          [&] { return IsDone(slot); });
   }
 
   absl::Status Wait(uint32_t slot) override {

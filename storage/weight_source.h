@@ -6,6 +6,7 @@
 #ifndef LOWMEM_STORAGE_WEIGHT_SOURCE_H_
 #define LOWMEM_STORAGE_WEIGHT_SOURCE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -69,7 +70,8 @@ class WeightSource {
   // at hand in one piece. A source that holds the whole tensor gives all of
   // them; one that streams gives what has arrived, so callers go on until they
   // have all. REQUIRES: row_begin < num_rows of the tensor, max_rows > 0.
-  // Errors: kUnavailable when the file cannot be read or has changed.
+  // Errors: kUnavailable when the file cannot be read or has changed;
+  // kCancelled.
   virtual absl::StatusOr<WeightLease> Acquire(TensorId tensor,
                                               uint64_t row_begin,
                                               uint64_t max_rows) = 0;
@@ -78,6 +80,13 @@ class WeightSource {
   virtual void Prefetch(const WeightStep& step) = 0;
   // The tensors of `step` are not used again in this pass.
   virtual void Finish(const WeightStep& step) = 0;
+
+  // While *cancel is true, Acquire may end with kCancelled instead of waiting for
+  // a disk; nothing is lost, the same call goes on later. nullptr: it waits.
+  // Lifetime: the flag outlives the source, or is taken back before.
+  virtual void SetCancel(const std::atomic<bool>* cancel) {
+    static_cast<void>(cancel);
+  }
 
   // Weight bytes that stay in memory for as long as the source does: in heap, or
   // mapped where memory is bounded.

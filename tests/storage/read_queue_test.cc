@@ -208,6 +208,43 @@ TEST_F(OpenReadQueueTest, WhereIoUringIsForbiddenThreadsRead) {
   if (!was_forbidden) GTEST_SKIP() << "system calls cannot be forbidden here";
 }
 
+TEST_F(OpenReadQueueTest, WhereRequestsOfIoUringAreForbiddenThreadsRead) {
+  const bool was_forbidden = RunWithout(SYS_io_uring_enter, [&] {
+    EXPECT_THAT(Open(IoMethod::kUring),
+                Fails(absl::StatusCode::kUnimplemented, "io_uring"));
+    ASSERT_OK_AND_ASSIGN(const auto queue, Open(IoMethod::kAuto));
+    EXPECT_THAT(queue->description(), HasSubstr("reading threads, "));
+  });
+  if (!was_forbidden) GTEST_SKIP() << "system calls cannot be forbidden here";
+}
+
+TEST_F(OpenReadQueueTest, IoUringThatIsForbiddenLaterIsGoneOnWithout) {
+  auto opened = Open(IoMethod::kUring);
+  if (absl::IsUnimplemented(opened.status())) {
+    GTEST_SKIP() << "no io_uring here";
+  }
+  ASSERT_THAT(opened.status(), IsOk());
+  ReadQueue& queue = **opened;
+  const std::string expected =
+      testing::ReadFileBytes(folder_ / "a.safetensors").substr(4096, 100);
+  queue.Start(0, {0, 4096, 100, buffer_.data()});
+  ASSERT_TRUE(queue.WaitAtMost(0, 10'000));
+  const bool was_forbidden = RunWithout(SYS_io_uring_enter, [&] {
+    EXPECT_THAT(queue.Wait(0), IsOk());  // which had ended
+    for (int round = 0; round < 3; ++round) {
+      for (uint32_t slot = 0; slot < 2; ++slot) {
+        std::fill_n(buffer_.data() + slot * 4096, 100, 0);
+        queue.Start(slot, {0, 4096, 100, buffer_.data() + slot * 4096});
+      }
+      EXPECT_TRUE(queue.WaitAtMost(1, 10'000));
+      EXPECT_THAT(queue.Wait(1), IsOk());
+      EXPECT_THAT(queue.Wait(0), IsOk());
+      EXPECT_TRUE(Got(100) == expected);
+    }
+  });
+  if (!was_forbidden) GTEST_SKIP() << "system calls cannot be forbidden here";
+}
+
 TEST_F(OpenReadQueueTest, WhereFilesCannotBeOpenedAgainTheFirstOpenIsRead) {
   // As without /proc. The second open is openat or open, by the C library.
   const std::string expected =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streaming from files that fail, and what is refused before the first read.
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -18,6 +19,7 @@ using testing::kSmallRing;
 using testing::NoProgress;
 using testing::StreamedModel;
 using testing::TakePass;
+using testing::TakeRows;
 
 constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
 
@@ -30,6 +32,9 @@ class FaultyReadQueue final : public ReadQueue {
     queue_->Start(slot, read);
   }
   bool IsDone(uint32_t slot) override { return queue_->IsDone(slot); }
+  bool WaitAtMost(uint32_t slot, int timeout_ms) override {
+    return queue_->WaitAtMost(slot, timeout_ms);
+  }
   absl::Status Wait(uint32_t slot) override {
     absl::Status status = queue_->Wait(slot);
     if (num_waits_++ != failing_wait_) return status;
@@ -150,6 +155,130 @@ TEST(NewStreamSourceTest, LoadingCanBeCancelled) {
               Fails(absl::StatusCode::kCancelled, "stopped"));
   EXPECT_EQ(num_calls, 3);
   EXPECT_EQ(account.used_bytes(), 0u);
+}
+
+// A disk that gives nothing while it is stopped, and sees to it that someone
+// cancels on the n-th look at the clock.
+class StoppedReadQueue final : public ReadQueue {
+ public:
+  struct Disk {
+    bool is_stopped = false;
+    std::atomic<bool> cancel = false;
+    int num_timeouts = 0;
+  };
+  StoppedReadQueue(std::unique_ptr<ReadQueue> queue, Disk& disk)
+      : queue_(std::move(queue)), disk_(disk) {}
+  void Start(uint32_t slot, const BlockRead& read) override {
+    queue_->Start(slot, read);
+  }
+  bool IsDone(uint32_t slot) override {
+    return !disk_.is_stopped && queue_->IsDone(slot);
+  }
+  bool WaitAtMost(uint32_t slot, int timeout_ms) override {
+    EXPECT_LE(timeout_ms, 100);
+    if (!disk_.is_stopped) return queue_->WaitAtMost(slot, timeout_ms);
+    if (++disk_.num_timeouts == 3) disk_.cancel = true;
+    return false;
+  }
+  absl::Status Wait(uint32_t slot) override {
+    EXPECT_FALSE(disk_.is_stopped) << "waits for ever";
+    return queue_->Wait(slot);
+  }
+  std::string description() const override { return "stopped"; }
+
+ private:
+  const std::unique_ptr<ReadQueue> queue_;
+  Disk& disk_;
+};
+
+class CancelledStreamTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<std::unique_ptr<StreamSource>> Open(double share) {
+    return NewStreamSourceOver(
+        [&](uint32_t num_slots, absl::Span<uint8_t> probe)
+            -> absl::StatusOr<std::unique_ptr<ReadQueue>> {
+          auto queue = OpenReadQueue(
+              model_.checkpoint(),
+              {.method = IoMethod::kBuffered, .num_slots = num_slots}, probe);
+          if (!queue.ok()) return queue.status();
+          return std::make_unique<StoppedReadQueue>(*std::move(queue), disk_);
+        },
+        model_.checkpoint(), model_.PlanFor(share), kSmallRing, account_,
+        NoProgress, &disk_.cancel);
+  }
+  void Stop() {
+    disk_.is_stopped = true;
+    disk_.num_timeouts = 0;
+  }
+  void GoOn() {
+    disk_.is_stopped = false;
+    disk_.cancel = false;
+  }
+
+  const StreamedModel model_;
+  StoppedReadQueue::Disk disk_;
+  MemoryAccount account_{"weights", MemoryAccount::kUnlimited, nullptr};
+};
+
+TEST_F(CancelledStreamTest, WaitingEndsAndGoesOnLaterWithoutReadingTwice) {
+  ASSERT_OK_AND_ASSIGN(const auto source, Open(0));
+  ASSERT_THAT(TakePass(model_, *source), IsOk());
+  const uint64_t before = source->streamed_bytes();
+  ASSERT_THAT(TakePass(model_, *source), IsOk());
+  const uint64_t pass_bytes = source->streamed_bytes() - before;
+  int num_cancelled = 0;
+  for (const WeightStep& step : model_.steps()) {
+    for (const TensorId tensor : step.tensors) {
+      const uint64_t num_rows =
+          model_.checkpoint().tensors()[tensor].num_rows();
+      for (uint64_t row = 0; row < num_rows; ++row) {
+        Stop();
+        const absl::Status status =
+            TakeRows(model_, *source, tensor, row, row + 1);
+        GoOn();
+        if (status.ok()) continue;  // resident, or there before
+        ++num_cancelled;
+        ASSERT_THAT(status, Fails(absl::StatusCode::kCancelled, ""));
+        ASSERT_THAT(TakeRows(model_, *source, tensor, row, row + 1), IsOk());
+      }
+    }
+  }
+  EXPECT_GT(num_cancelled, 50);
+  ASSERT_THAT(TakePass(model_, *source), IsOk());
+  EXPECT_EQ(source->streamed_bytes(), before + 3 * pass_bytes);
+}
+
+TEST_F(CancelledStreamTest, JumpsAndLookupsCanBeCancelledToo) {
+  ASSERT_OK_AND_ASSIGN(const auto source, Open(0));
+  const TensorId embedding = model_.Find("embedding");
+  for (int i = 0; i < 20; ++i) {
+    Stop();
+    EXPECT_THAT(source->Acquire(embedding, i, 1),
+                Fails(absl::StatusCode::kCancelled, ""));
+    disk_.cancel = false;
+    disk_.num_timeouts = 0;
+    EXPECT_THAT(source->Acquire(model_.Find("head"), 3 * i, 50),
+                Fails(absl::StatusCode::kCancelled, ""));
+    GoOn();
+    ASSERT_THAT(TakeRows(model_, *source, embedding, i + 7, i + 8), IsOk());
+    if (i % 3 == 0) {
+      ASSERT_THAT(TakePass(model_, *source), IsOk());
+    }
+  }
+}
+
+TEST_F(CancelledStreamTest, LoadingEndsWhileItWaits) {
+  disk_.cancel = true;
+  disk_.is_stopped = false;
+  EXPECT_THAT(Open(0.5), Fails(absl::StatusCode::kCancelled, ""));
+  EXPECT_EQ(account_.used_bytes(), 0u);
+}
+
+TEST_F(CancelledStreamTest, WithoutAFlagItWaits) {
+  ASSERT_OK_AND_ASSIGN(const auto source, Open(0));
+  disk_.cancel = true;
+  source->SetCancel(nullptr);
+  EXPECT_THAT(TakePass(model_, *source), IsOk());
 }
 
 TEST(NewStreamSourceTest, SaysHowItReads) {
