@@ -53,9 +53,15 @@ void TouchAsHugePages(uint8_t* begin, uint8_t* end) {
 #ifdef MADV_COLD
   // Makes single pages of the last huge page, still neighbours, so that those
   // behind `end` can be given back; a whole one would be held until memory is
-  // short.
+  // short. Linux takes away pages of zeros when it does so, hence the ones.
   const uint64_t tail_bytes = length % kHugePageBytes;
-  if (tail_bytes > 0) madvise(end - tail_bytes, tail_bytes, MADV_COLD);
+  if (tail_bytes > 0) {
+    uint8_t* const tail = end - tail_bytes;
+    constexpr uint64_t kStep = AlignedBuffer::kAlignmentBytes;
+    for (uint64_t i = 0; i < tail_bytes; i += kStep) tail[i] = 1;
+    madvise(tail, tail_bytes, MADV_COLD);
+    for (uint64_t i = 0; i < tail_bytes; i += kStep) tail[i] = 0;
+  }
 #endif
 #else
   static_cast<void>(begin);
