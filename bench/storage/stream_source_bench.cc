@@ -228,7 +228,11 @@ void BM_StreamHalf(benchmark::State& state) {
 
 void Shapes(benchmark::internal::Benchmark* bench) {
   bench->Unit(benchmark::kMillisecond)->UseRealTime();
-  for (const auto& [num_buffers, kib] : {std::pair{4, 256},
+  for (const auto& [num_buffers, kib] : {std::pair{4, 64},
+                                         {4, 128},
+                                         {8, 64},
+                                         {8, 128},
+                                         {4, 256},
                                          {8, 256},
                                          {16, 128},
                                          {16, 256},

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/ring_choice.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "storage/base/units.h"
+#include "storage/stream_order.h"
+#include "storage/stream_source.h"
+
+namespace lowmem {
+namespace {
+
+// From the smallest on.
+constexpr StreamRingShape kShapes[] = {{4, 64 * kKiB},
+                                       {4, 128 * kKiB},
+                                       {4, 256 * kKiB},
+                                       {8, 256 * kKiB},
+                                       {16, 256 * kKiB}};
+constexpr StreamRingShape kShapeWithoutBudget = {8, kMiB};
+
+// The part of what is available that the ring takes at most.
+constexpr uint64_t kRingPart = 8;
+// More buffers are no use, larger ones hold a large row as well.
+constexpr uint64_t kMaxBuffers = 64;
+
+// Room for `num_rows` of the largest rows and a buffer that is being filled.
+StreamRingShape Widened(StreamRingShape shape, uint64_t max_row_bytes,
+                        uint64_t num_rows) {
+  const uint64_t row_bytes = num_rows * max_row_bytes;
+  while ((kMaxBuffers - 1) * shape.buffer_bytes < row_bytes) {
+    shape.buffer_bytes *= 2;
+  }
+  const uint64_t for_rows =
+      (row_bytes + shape.buffer_bytes - 1) / shape.buffer_bytes + 1;
+  shape.num_buffers =
+      std::max(shape.num_buffers, static_cast<uint32_t>(for_rows));
+  return shape;
+}
+
+}  // namespace
+
+StreamRingShape ChooseRing(uint64_t available_bytes, uint64_t max_row_bytes) {
+  if (available_bytes == kNoBudget) {
+    return Widened(kShapeWithoutBudget, max_row_bytes, 2);
+  }
+  StreamRingShape chosen = Widened(kShapes[0], max_row_bytes, 1);
+  for (const StreamRingShape& shape : kShapes) {
+    const StreamRingShape ring = Widened(shape, max_row_bytes, 2);
+    if (StreamBufferBytes(ring, max_row_bytes) <= available_bytes / kRingPart) {
+      chosen = ring;
+    }
+  }
+  return chosen;
+}
+
+StreamRingShape ChooseRing(const ResidencyRequest& request) {
+  const uint64_t max_row_bytes = MaxRowBytes(request);
+  if (request.available_bytes == kNoBudget) {
+    return ChooseRing(kNoBudget, max_row_bytes);
+  }
+  const uint64_t fixed_bytes = LeastResidentBytes(request);
+  return ChooseRing(
+      request.available_bytes - std::min(fixed_bytes, request.available_bytes),
+      max_row_bytes);
+}
+
+}  // namespace lowmem
