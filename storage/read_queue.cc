@@ -2,9 +2,12 @@
 #include "storage/read_queue.h"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "storage/adaptive_read_queue.h"
 #include "storage/base/status_macros.h"
 #include "storage/folder.h"
 
@@ -18,6 +21,9 @@ constexpr uint32_t kDirectThreads = 4;
 // Copying out of the page cache is work of the processor, and two threads
 // reached the full rate of a disk of 2.4 GB/s.
 constexpr uint32_t kBufferedThreads = 2;
+
+// A file whose header was read is no cached file.
+constexpr uint64_t kCachedPart = 64;
 
 // Between two looks at the flag that cancels.
 constexpr int kCancelPeriodMs = 50;
@@ -60,6 +66,33 @@ absl::Status Probe(const std::vector<StreamedFile>& files,
     }
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ReadQueue>> OpenBuffered(
+    const Checkpoint& checkpoint, const ReadQueueOptions& options) {
+  LOWMEM_ASSIGN_OR_RETURN(
+      std::vector<StreamedFile> files,
+      OpenStreamedFiles(checkpoint, BlockCaching::kBuffered));
+  return NewThreadReadQueue(std::move(files), options.num_slots,
+                            std::min(options.num_slots, kBufferedThreads),
+                            BlockCaching::kBuffered, options.leave_no_cache);
+}
+
+// What the cache holds by now would be read fast, once.
+bool IsHardlyCached(const Checkpoint& checkpoint) {
+  for (const auto& file : checkpoint.files()) {
+    const std::optional<uint64_t> cached_bytes = file->CachedBytes();
+    if (!cached_bytes || *cached_bytes > file->size_bytes() / kCachedPart) {
+      return false;
+    }
+  }
+  return true;
+}
+
+double SteadySeconds() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 absl::StatusOr<std::unique_ptr<ReadQueue>> OpenDirect(
@@ -130,20 +163,31 @@ absl::StatusOr<std::unique_ptr<ReadQueue>> OpenReadQueue(
   const IoMethod method = options.method;
   const bool is_auto = method == IoMethod::kAuto;
   const bool tries_direct = is_auto && options.leave_no_cache;
+  std::vector<std::unique_ptr<ReadQueue>> queues;
   for (const IoMethod direct : {IoMethod::kUring, IoMethod::kDirectPread}) {
     if (method != direct && !tries_direct) continue;
     absl::StatusOr<std::unique_ptr<ReadQueue>> queue =
         OpenDirect(checkpoint, options, direct == IoMethod::kUring, probe);
-    if (queue.ok() || !is_auto || !absl::IsUnimplemented(queue.status())) {
-      return queue;
+    if (queue.ok()) {
+      queues.push_back(*std::move(queue));
+    } else if (!is_auto ||
+               (queues.empty() && !absl::IsUnimplemented(queue.status()))) {
+      return queue.status();
     }
   }
-  LOWMEM_ASSIGN_OR_RETURN(
-      std::vector<StreamedFile> files,
-      OpenStreamedFiles(checkpoint, BlockCaching::kBuffered));
-  return NewThreadReadQueue(std::move(files), options.num_slots,
-                            std::min(options.num_slots, kBufferedThreads),
-                            BlockCaching::kBuffered, options.leave_no_cache);
+  const bool tries_buffered =
+      is_auto && options.may_try_buffered && IsHardlyCached(checkpoint);
+  if (queues.empty() || tries_buffered) {
+    absl::StatusOr<std::unique_ptr<ReadQueue>> queue =
+        OpenBuffered(checkpoint, options);
+    if (queue.ok()) {
+      queues.push_back(*std::move(queue));
+    } else if (queues.empty()) {
+      return queue.status();
+    }
+  }
+  return NewAdaptiveReadQueue(std::move(queues), options.num_slots,
+                              SteadySeconds);
 }
 
 }  // namespace lowmem

@@ -28,6 +28,9 @@ constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 constexpr uint64_t kMaxBuffers = 4096;
 constexpr uint64_t kMaxBufferBytes = uint64_t{1} << 30;
 
+// A ring of this size is that of a budget which has some MB to spare.
+constexpr uint64_t kMinBytesForCached = 4 * kMiB;
+
 using ProgressRef =
     absl::FunctionRef<absl::Status(uint64_t done_bytes, uint64_t total_bytes)>;
 
@@ -175,6 +178,9 @@ class RingStreamSource final : public StreamSource {
   std::string io_description() const override {
     return absl::StrCat(queue_->description(), ", ", shape_.num_buffers, " x ",
                         FormatBytes(shape_.buffer_bytes));
+  }
+  std::optional<double> measured_bytes_per_s() const override {
+    return queue_->measured_bytes_per_s();
   }
   uint64_t streamed_bytes() const override {
     return ring_->started_bytes() + looked_up_bytes_;
@@ -379,11 +385,15 @@ absl::StatusOr<std::unique_ptr<StreamSource>> NewStreamSource(
     ProgressRef progress) {
   return NewStreamSourceOver(
       [&](uint32_t num_slots, absl::Span<uint8_t> probe) {
-        return OpenReadQueue(checkpoint,
-                             {.method = options.io_method,
-                              .num_slots = num_slots,
-                              .leave_no_cache = options.leave_no_cache},
-                             probe);
+        return OpenReadQueue(
+            checkpoint,
+            {.method = options.io_method,
+             .num_slots = num_slots,
+             .leave_no_cache = options.leave_no_cache,
+             .may_try_buffered =
+                 options.ring.num_buffers * options.ring.buffer_bytes >=
+                 kMinBytesForCached},
+            probe);
       },
       checkpoint, plan, options.ring, account, progress, options.cancel);
 }

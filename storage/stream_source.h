@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -45,7 +46,11 @@ uint64_t StreamBufferBytes(const StreamRingShape& ring, uint64_t max_row_bytes);
 class StreamSource : public WeightSource {
  public:
   // How files are read, for people: "io_uring, direct, 16 x 256 KiB".
+  // Under IoMethod::kAuto it may change during the first pass.
   virtual std::string io_description() const = 0;
+  // Of the disk by that method, measured while it was what was waited for;
+  // nullopt before that, and where it never was.
+  virtual std::optional<double> measured_bytes_per_s() const = 0;
   // Asked of the files since the source was made, whole blocks, what was read
   // ahead included and resident rows left out.
   virtual uint64_t streamed_bytes() const = 0;

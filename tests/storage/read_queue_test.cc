@@ -23,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "storage/base/aligned_buffer.h"
 #include "storage/base/memory_account.h"
+#include "storage/read_rate.h"
 #include "tests/support/faulty_file.h"
 #include "tests/support/safetensors_bytes.h"
 #include "tests/support/status_matchers.h"
@@ -278,6 +279,24 @@ TEST_F(OpenReadQueueTest, AFileSystemInMemoryIsRead) {
   queue->Start(0, {0, 4096, 4096, buffer_.data()});
   ASSERT_THAT(queue->Wait(0), IsOk()) << queue->description();
   EXPECT_TRUE(Got(4096) == testing::ReadFileBytes(path).substr(4096, 4096));
+}
+
+TEST_F(OpenReadQueueTest, TheRateOfADiskIsMeasuredWithoutLoadingAnything) {
+  for (const IoMethod method : {IoMethod::kAuto, IoMethod::kUring,
+                                IoMethod::kDirectPread, IoMethod::kBuffered}) {
+    for (const uint64_t max_bytes : {1, 5000, 1 << 20}) {
+      auto rate =
+          MeasureReadRate(*checkpoint_, method, max_bytes, 1.0, account_);
+      if (absl::IsUnimplemented(rate.status())) continue;
+      ASSERT_THAT(rate.status(), IsOk());
+      EXPECT_GT(rate->bytes_per_s, 0);
+      EXPECT_NE(rate->method, "");
+    }
+  }
+  MemoryAccount small("rate", 1 << 20, nullptr);
+  EXPECT_THAT(
+      MeasureReadRate(*checkpoint_, IoMethod::kBuffered, 100, 1.0, small),
+      Fails(absl::StatusCode::kResourceExhausted, "rate"));
 }
 
 }  // namespace
