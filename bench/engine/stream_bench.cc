@@ -230,6 +230,8 @@ void StreamDecode(benchmark::State& state, const StreamCase& c,
   state.counters["copy_tok_s"] = copied == nullptr ? 0 : Median(rates.copy);
   state.counters["tok_s"] = Median(rates.stream);
   state.counters["MB_per_tok"] = pass_bytes / 1e6;
+  state.counters["measured_MB_s"] =
+      source->measured_bytes_per_s().value_or(0) / 1e6;
   state.counters["of_disk"] = Median(rates.of_disk);
   state.counters["of_bound"] = Median(rates.of_bound);
 }
@@ -252,7 +254,8 @@ void RegisterAll() {
             StreamRingShape{16, 256 << 10}, StreamRingShape{16, 512 << 10}}) {
         const StreamCase c = {model.path, percent, ring};
         for (const auto& [method_name, method] :
-             {std::pair{"uring", IoMethod::kUring},
+             {std::pair{"auto", IoMethod::kAuto},
+              {"uring", IoMethod::kUring},
               {"pread", IoMethod::kDirectPread},
               {"buffered", IoMethod::kBuffered}}) {
           benchmark::RegisterBenchmark(
