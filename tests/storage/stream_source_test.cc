@@ -167,6 +167,29 @@ TEST_P(StreamSourceTest, AHeadThatIsNotUsedIsNotRead) {
   }
 }
 
+TEST_P(StreamSourceTest, WalkingTheHeadAgainThrowsAwayAtMostTheRing) {
+  const StreamedModel model;
+  OPEN_OR_SKIP(source, model, 0.0);
+  const WeightStep& head = model.steps().back();
+  const TensorInfo& info = model.checkpoint().tensors()[head.tensors[0]];
+  const uint64_t walk_bytes = info.num_rows() * info.row_bytes() + 2 * 4096;
+  const uint64_t ring_bytes = kSmallRing.num_buffers * kSmallRing.buffer_bytes;
+  ASSERT_THAT(TakePass(model, *source), IsOk());
+  const uint64_t before = source->streamed_bytes();
+  ASSERT_THAT(TakePass(model, *source), IsOk());
+  const uint64_t pass_bytes = source->streamed_bytes() - before;
+  // As for the logits of every token: tiles of them, each over the whole head.
+  constexpr uint64_t kNumTiles = 10;
+  for (uint64_t i = 0; i < kNumTiles; ++i) {
+    ASSERT_THAT(TakeRows(model, *source, head.tensors[0], 0, info.num_rows()),
+                IsOk());
+  }
+  ASSERT_THAT(TakePass(model, *source), IsOk());
+  const uint64_t got_bytes = source->streamed_bytes() - before - 2 * pass_bytes;
+  EXPECT_GE(got_bytes, kNumTiles * info.num_rows() * info.row_bytes());
+  EXPECT_LE(got_bytes, kNumTiles * (walk_bytes + ring_bytes) + ring_bytes);
+}
+
 TEST_P(StreamSourceTest, LookingUpRowsLeavesTheReadAheadAlone) {
   const StreamedModel model;
   OPEN_OR_SKIP(source, model, 0.0);
