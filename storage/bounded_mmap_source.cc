@@ -122,8 +122,6 @@ class WindowedMmapSource final : public BoundedMmapSource {
     const std::optional<PlannedRows::LeftOut> left_out = rows_.Announce(step);
     if (left_out) window_->LeaveOut(left_out->from_idx, left_out->to_idx);
   }
-  void Finish(const WeightStep&) override {}
-
   uint64_t resident_weight_bytes() const override {
     return resident_weight_bytes_;
   }

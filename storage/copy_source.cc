@@ -65,8 +65,6 @@ class CopySource final : public WeightSource {
   }
 
   void Prefetch(const WeightStep&) override {}
-  void Finish(const WeightStep&) override {}
-
   uint64_t resident_weight_bytes() const override { return weight_bytes_; }
 
  private:

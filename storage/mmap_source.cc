@@ -56,8 +56,6 @@ class MmapSource final : public WeightSource {
     }
   }
 
-  void Finish(const WeightStep&) override {}
-
   uint64_t resident_weight_bytes() const override { return 0; }
 
  private:

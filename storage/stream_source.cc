@@ -165,8 +165,6 @@ class RingStreamSource final : public StreamSource {
     ring_->LeaveOut(first_range_idx_of_step_[usual_step_idx],
                     first_range_idx_of_step_[step_idx]);
   }
-  void Finish(const WeightStep&) override {}
-
   void SetCancel(const std::atomic<bool>* cancel) override {
     cancel_ = cancel;
     ring_->SetCancel(cancel);

@@ -78,8 +78,6 @@ class WeightSource {
 
   // The tensors of `step` are used next. May start reading; never waits.
   virtual void Prefetch(const WeightStep& step) = 0;
-  // The tensors of `step` are not used again in this pass.
-  virtual void Finish(const WeightStep& step) = 0;
 
   // While *cancel is true, Acquire may end with kCancelled instead of waiting for
   // a disk; nothing is lost, the same call goes on later. nullptr: it waits.

@@ -79,7 +79,6 @@ bool RunPass(const OpenModel& model, WeightSource& source) {
         row += lease->num_rows();
       }
     }
-    source.Finish(step);
   }
   return true;
 }

@@ -159,7 +159,6 @@ bool RunPass(const SampleModel& sample, WeightSource& source, bool touches) {
         row += lease->num_rows();
       }
     }
-    source.Finish(step);
   }
   return true;
 }

@@ -8,11 +8,14 @@
 #include "engine/cli/plan_report.h"
 #include "engine/cli/stats.h"
 #include "engine/generate/model_summary.h"
+#include "engine/generate/stream_plan.h"
 #include "storage/base/json_writer.h"
+#include "storage/base/memory_account.h"
 #include "storage/base/printable.h"
 #include "storage/base/status_macros.h"
 #include "storage/base/units.h"
 #include "storage/dtype.h"
+#include "storage/read_rate.h"
 
 namespace lowmem::cli {
 namespace {
@@ -170,19 +173,32 @@ absl::Status PrintText(const ModelSummary& summary,
   return absl::OkStatus();
 }
 
-absl::StatusOr<PlanReport> PlanOf(const ModelSummary& summary) {
+// The storage's speed is measured when something streams.
+absl::StatusOr<PlanReport> PlanOf(const ModelSummary& summary, Io io) {
+  const Checkpoint& checkpoint = *summary.checkpoint;
   if (!summary.choice.ok()) {
-    return absl::Status(
-        summary.choice.status().code(),
-        absl::StrCat(Printable(summary.checkpoint->path()), ": ",
-                     summary.choice.status().message()));
+    return absl::Status(summary.choice.status().code(),
+                        absl::StrCat(Printable(checkpoint.path()), ": ",
+                                     summary.choice.status().message()));
   }
-  if (!summary.plan) {
+  if (!summary.placement) {
     return absl::UnimplementedError(
-        "--plan: the kernel decides what stays of a mapped file; expected mode "
+        "--plan: the mapped file fits the budget as a whole, and the kernel "
+        "decides what of it is in memory; expected a smaller budget, or mode "
         "copy or stream");
   }
-  return ReportPlan(summary, std::nullopt);
+  PlanReport report = ReportPlan(summary);
+  if (report.streamed_bytes_per_token > 0) {
+    constexpr uint64_t kMeasuredBytes = 256 * kMiB;
+    constexpr double kMeasuredSeconds = 1;
+    MemoryAccount account("measuring the storage", MemoryAccount::kUnlimited,
+                          nullptr);
+    LOWMEM_ASSIGN_OR_RETURN(
+        report.read_rate,
+        MeasureReadRate(checkpoint, IoMethodOf(io), kMeasuredBytes,
+                        kMeasuredSeconds, account));
+  }
+  return report;
 }
 
 }  // namespace
@@ -196,7 +212,7 @@ absl::Status RunInfo(const Flags& flags, Console& console) {
           progress)));
   std::optional<PlanReport> plan;
   if (flags.info.plan) {
-    LOWMEM_ASSIGN_OR_RETURN(plan, PlanOf(summary));
+    LOWMEM_ASSIGN_OR_RETURN(plan, PlanOf(summary, flags.global.io));
   }
   LOWMEM_RETURN_IF_ERROR(flags.global.json
                              ? PrintJson(summary, plan, flags, console)

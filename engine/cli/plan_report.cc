@@ -45,35 +45,33 @@ uint64_t PlanReport::peak_bytes() const {
 }
 
 std::optional<double> PlanReport::max_tokens_per_s() const {
-  if (!read_bytes_per_s || streamed_bytes_per_token == 0) return std::nullopt;
-  return *read_bytes_per_s / static_cast<double>(streamed_bytes_per_token);
+  if (!read_rate || streamed_bytes_per_token == 0) return std::nullopt;
+  return read_rate->bytes_per_s / static_cast<double>(streamed_bytes_per_token);
 }
 
-PlanReport ReportPlan(const ModelSummary& summary,
-                      std::optional<double> read_bytes_per_s) {
-  const ResidencyPlan& plan = summary.plan->residency;
+PlanReport ReportPlan(const ModelSummary& summary) {
+  const WeightPlacement& placement = *summary.placement;
   const MemoryForecast& forecast = summary.choice->forecast;
   const ModelFootprint& footprint = forecast.footprint;
   PlanReport report;
   report.mode = summary.choice->mode;
-  report.rows = RowsOf(*summary.checkpoint, plan);
+  report.rows = RowsOf(*summary.checkpoint, placement.rows);
   report.accounts = {
       {"program", "program_bytes", footprint.program_bytes},
       {"tokenizer", "tokenizer_bytes", footprint.tokenizer_bytes},
       {"activations", "arena_bytes", footprint.arena_bytes},
       {"sampler", "sampler_bytes", footprint.sampler_bytes},
       {"keys and values", "kv_bytes", forecast.kv_bytes()},
-      {"resident weights", "resident_weight_bytes", plan.block_bytes},
-      {"read buffers", "ring_bytes", plan.ring_bytes}};
+      {"resident weights", "resident_weight_bytes", placement.resident_bytes},
+      {"read buffers", "buffer_bytes", placement.buffer_bytes}};
   report.context_tokens = summary.choice->context_tokens();
   report.chunk_tokens = summary.choice->chunk_tokens;
-  report.streamed_bytes_per_token = plan.streamed_bytes_per_pass;
-  for (const auto& step : plan.steps) {
-    for (const TensorPlacement& placement : step) {
-      report.weight_bytes_per_token += placement.num_rows * placement.row_bytes;
+  report.streamed_bytes_per_token = placement.rows.streamed_bytes_per_pass;
+  for (const auto& step : placement.rows.steps) {
+    for (const TensorPlacement& tensor : step) {
+      report.weight_bytes_per_token += tensor.num_rows * tensor.row_bytes;
     }
   }
-  report.read_bytes_per_s = read_bytes_per_s;
   return report;
 }
 
@@ -99,13 +97,14 @@ std::string PlanToText(const PlanReport& report) {
       Line("read a token",
            absl::StrCat(FormatBytes(report.streamed_bytes_per_token), " of ",
                         FormatBytes(report.weight_bytes_per_token))));
-  if (report.read_bytes_per_s) {
+  if (report.read_rate) {
+    const double bytes_per_s = report.read_rate->bytes_per_s;
     absl::StrAppend(
         &text,
-        Line("storage",
-             absl::StrCat(
-                 FormatBytes(static_cast<uint64_t>(*report.read_bytes_per_s)),
-                 " a second, measured now")));
+        Line("storage", absl::StrCat(
+                            FormatBytes(static_cast<uint64_t>(bytes_per_s)),
+                            " a second, measured now (",
+                            report.read_rate->method, ")")));
   }
   if (const std::optional<double> tokens_per_s = report.max_tokens_per_s()) {
     absl::StrAppend(&text, Line("at most", absl::StrFormat("%.2f tokens/s",
@@ -140,7 +139,9 @@ void WritePlan(const PlanReport& report, JsonWriter& json) {
     json.Key(key);
     value ? json.Double(*value) : json.Null();
   };
-  number("read_bytes_per_s", report.read_bytes_per_s);
+  number("read_bytes_per_s",
+         report.read_rate ? std::optional<double>(report.read_rate->bytes_per_s)
+                          : std::nullopt);
   number("max_tokens_per_s", report.max_tokens_per_s());
   json.EndObject();
 }

@@ -12,6 +12,7 @@
 
 #include "engine/generate/model_summary.h"
 #include "storage/base/json_writer.h"
+#include "storage/read_rate.h"
 
 namespace lowmem::cli {
 
@@ -36,7 +37,7 @@ struct PlanReport {
   uint32_t chunk_tokens = 0;
   uint64_t streamed_bytes_per_token = 0;
   uint64_t weight_bytes_per_token = 0;
-  std::optional<double> read_bytes_per_s;  // measured
+  std::optional<ReadRate> read_rate;  // measured
 
   // The sum of the accounts: what the process holds at most.
   uint64_t peak_bytes() const;
@@ -44,9 +45,8 @@ struct PlanReport {
   std::optional<double> max_tokens_per_s() const;
 };
 
-// REQUIRES: summary.choice.ok() and summary.plan.
-PlanReport ReportPlan(const ModelSummary& summary,
-                      std::optional<double> read_bytes_per_s);
+// REQUIRES: summary.placement.
+PlanReport ReportPlan(const ModelSummary& summary);
 
 std::string PlanToText(const PlanReport& report);
 void WritePlan(const PlanReport& report, JsonWriter& json);

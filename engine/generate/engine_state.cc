@@ -14,8 +14,6 @@
 #include "storage/base/status_macros.h"
 #include "storage/bounded_mmap_source.h"
 #include "storage/mapped_plan.h"
-#include "storage/stream_order.h"
-#include "storage/stream_source.h"
 
 namespace lowmem {
 namespace {
@@ -60,20 +58,6 @@ auto ProgressOf(const EngineOptions& options) {
                ? options.on_load_progress({done_bytes, total_bytes})
                : absl::OkStatus();
   };
-}
-
-IoMethod IoMethodOf(Io io) {
-  switch (io) {
-    case Io::kAuto:
-      return IoMethod::kAuto;
-    case Io::kUring:
-      return IoMethod::kUring;
-    case Io::kPread:
-      return IoMethod::kDirectPread;
-    case Io::kBuffered:
-      return IoMethod::kBuffered;
-  }
-  return IoMethod::kAuto;
 }
 
 std::optional<uint64_t> CachedBytes(const Checkpoint& checkpoint) {
@@ -244,26 +228,31 @@ absl::Status EngineState::LoadStream(const EngineOptions& options) {
   StreamSourceOptions source_options;
   source_options.ring = plan.ring;
   source_options.io_method = IoMethodOf(options.io);
+  source_options.cancel = options.cancel;
   source_options.leave_no_cache = ram_budget_bytes_.has_value();
   LOWMEM_ASSIGN_OR_RETURN(
       std::unique_ptr<StreamSource> source,
       NewStreamSource(*checkpoint_, plan.residency, source_options,
                       weights_account_, ProgressOf(options)));
-  io_description_ = source->io_description();
+  stream_ = source.get();
   source_ = std::move(source);
   return absl::OkStatus();
 }
 
 absl::Status EngineState::LoadMapping(const EngineOptions& options) {
   if (!mode_choice_.weight_bytes) {
+    if (ram_budget_bytes_) {
+      LOWMEM_ASSIGN_OR_RETURN(
+          mapping_charge_,
+          weights_account_.Reserve(
+              mode_choice_.forecast.footprint.most_mapped_bytes));
+    }
     LOWMEM_ASSIGN_OR_RETURN(source_, NewMmapSource(*checkpoint_));
     return GuardMappings();
   }
   LOWMEM_ASSIGN_OR_RETURN(
       const MappedPlan plan,
-      PlanMapped(*checkpoint_,
-                 DescribeSteps(*checkpoint_, weights_.Steps(),
-                               {weights_.embedding}),
+      PlanMapped(*checkpoint_, DescribeModel(*checkpoint_, weights_),
                  *mode_choice_.weight_bytes));
   LOWMEM_ASSIGN_OR_RETURN(
       source_,
@@ -321,7 +310,10 @@ std::unique_ptr<KvCache> EngineState::NewKvCache() {
 void EngineState::FillMemory(Meter& meter) const {
   const ProcessMemory now = ReadProcessMemory();
   meter.mode = std::string(ModeName(mode_choice_.mode));
-  meter.io = io_description_;
+  if (stream_ != nullptr) {
+    meter.io = stream_->io_description();
+    meter.io_bytes_per_s = stream_->measured_bytes_per_s();
+  }
   meter.threads = static_cast<uint32_t>(pool_->num_threads());
   meter.ram_budget_bytes = ram_budget_bytes_;
   meter.model_bytes = mode_choice_.forecast.footprint.weight_bytes;

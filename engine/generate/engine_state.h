@@ -31,6 +31,7 @@
 #include "storage/base/memory_meter.h"
 #include "storage/base/thread_pool.h"
 #include "storage/checkpoint.h"
+#include "storage/stream_source.h"
 #include "storage/weight_source.h"
 
 namespace lowmem {
@@ -105,6 +106,7 @@ class EngineState {
   MemoryAccount kv_account_;
   MemoryCharge program_charge_;
   MemoryCharge tokenizer_charge_;
+  MemoryCharge mapping_charge_;  // of a mapping that fits as a whole
 
   std::unique_ptr<Checkpoint> checkpoint_;
   ModelConfig config_;
@@ -118,7 +120,7 @@ class EngineState {
 
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<WeightSource> source_;
-  std::string io_description_;  // of kStream
+  StreamSource* stream_ = nullptr;  // source_ in kStream
   GuardedRanges guarded_ranges_;
   std::optional<SamplerBuffers> sampler_buffers_;
   std::unique_ptr<Transformer> transformer_;

@@ -14,7 +14,15 @@ namespace {
 
 // Calls `visit`(name, unit, value) for each field in order; the one list of
 // them.
-enum class Unit { kText, kCount, kBytes, kSeconds, kRatio, kPerSecond };
+enum class Unit {
+  kText,
+  kCount,
+  kBytes,
+  kSeconds,
+  kRatio,
+  kPerSecond,
+  kBytesPerSecond
+};
 
 template <typename Visit>
 void ForEachField(const Meter& meter, Visit visit) {
@@ -48,6 +56,7 @@ void ForEachField(const Meter& meter, Visit visit) {
   visit("prefill_tokens_per_s", Unit::kPerSecond, meter.prefill_tokens_per_s);
   visit("decode_tokens_per_s", Unit::kPerSecond, meter.decode_tokens_per_s);
   visit("io", Unit::kText, meter.io);
+  visit("io_bytes_per_s", Unit::kBytesPerSecond, meter.io_bytes_per_s);
 }
 
 struct JsonVisitor {
@@ -84,6 +93,9 @@ struct TextVisitor {
   void operator()(absl::string_view name, Unit unit,
                   std::optional<double> value) {
     if (!value) return Line(name, "-");
+    if (unit == Unit::kBytesPerSecond) {
+      return Line(name, FormatBytes(static_cast<uint64_t>(*value)));
+    }
     Line(name, unit == Unit::kSeconds ? absl::StrFormat("%.3f s", *value)
                                       : absl::StrFormat("%.2f", *value));
   }

@@ -12,7 +12,6 @@
 #include "storage/base/units.h"
 #include "storage/file.h"
 #include "storage/mapped_plan.h"
-#include "storage/stream_order.h"
 #include "storage/weight_source.h"
 
 namespace lowmem {
@@ -76,9 +75,8 @@ ModelFootprint MeasureModel(const Checkpoint& checkpoint,
   const StreamBounds stream = BoundsOfStream(checkpoint, weights);
   footprint.least_stream_bytes = WholePages(stream.least_bytes);
   footprint.most_stream_bytes = WholePages(stream.most_bytes);
-  const MappedBounds mapped = BoundsOfMapped(
-      checkpoint, DescribeSteps(checkpoint, weights.Steps(),
-                                {weights.embedding}));
+  const MappedBounds mapped =
+      BoundsOfMapped(checkpoint, DescribeModel(checkpoint, weights));
   footprint.least_mapped_bytes = mapped.least_bytes;
   footprint.most_mapped_bytes = mapped.most_bytes;
   footprint.sampler_bytes =

@@ -8,9 +8,11 @@
 #include "engine/generate/mode_choice.h"
 #include "engine/generate/model_footprint.h"
 #include "engine/generate/posix_processors.h"
+#include "engine/generate/stream_plan.h"
 #include "engine/model/family.h"
 #include "engine/model/model_weights.h"
 #include "storage/base/status_macros.h"
+#include "storage/mapped_plan.h"
 
 namespace lowmem {
 namespace {
@@ -59,6 +61,31 @@ absl::StatusOr<ModeSummary> SummarizeMode(const EngineOptions& options,
   return summary;
 }
 
+absl::StatusOr<std::optional<WeightPlacement>> PlaceWeights(
+    const Checkpoint& checkpoint, const ModelWeights& weights,
+    const ModeChoice& choice) {
+  if (choice.mode == Mode::kMmap) {
+    if (!choice.weight_bytes) return std::nullopt;
+    LOWMEM_ASSIGN_OR_RETURN(
+        MappedPlan plan,
+        PlanMapped(checkpoint, DescribeModel(checkpoint, weights),
+                   *choice.weight_bytes));
+    const MappedFootprint& footprint = plan.footprint;
+    return WeightPlacement{
+        std::move(plan.residency), footprint.resident_bytes,
+        footprint.total_bytes() - footprint.resident_bytes};
+  }
+  LOWMEM_ASSIGN_OR_RETURN(
+      StreamPlan plan,
+      choice.mode == Mode::kCopy
+          ? PlanAllResident(checkpoint, weights)
+          : PlanStream(checkpoint, weights, choice.weight_bytes));
+  const uint64_t resident_bytes = plan.residency.block_bytes;
+  const uint64_t buffer_bytes = plan.residency.ring_bytes;
+  return WeightPlacement{std::move(plan.residency), resident_bytes,
+                         buffer_bytes};
+}
+
 }  // namespace
 
 absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options) {
@@ -96,14 +123,9 @@ absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options) {
   summary.choice = ChooseMode(
       ModeRequestOf(options, summary.config.max_context_tokens),
       sizes.FunctionFor(options));
-  if (!summary.choice.ok()) return summary;
-  if (summary.choice->mode == Mode::kStream) {
+  if (summary.choice.ok()) {
     LOWMEM_ASSIGN_OR_RETURN(
-        summary.plan,
-        PlanStream(checkpoint, weights, summary.choice->weight_bytes));
-  } else if (summary.choice->mode == Mode::kCopy) {
-    LOWMEM_ASSIGN_OR_RETURN(summary.plan,
-                            PlanAllResident(checkpoint, weights));
+        summary.placement, PlaceWeights(checkpoint, weights, *summary.choice));
   }
   return summary;
 }

@@ -15,10 +15,10 @@
 #include "absl/status/statusor.h"
 #include "engine/generate/memory_forecast.h"
 #include "engine/generate/mode_choice.h"
-#include "engine/generate/stream_plan.h"
 #include "engine/model/model_config.h"
 #include "lowmem/options.h"
 #include "storage/checkpoint.h"
+#include "storage/residency_plan.h"
 
 namespace lowmem {
 
@@ -32,6 +32,13 @@ struct ModeSummary {
   std::optional<ModeChoice> planned;
 };
 
+// Where weights live, and what of memory that takes.
+struct WeightPlacement {
+  ResidencyPlan rows;
+  uint64_t resident_bytes = 0;  // with alignment, or in whole pages
+  uint64_t buffer_bytes = 0;    // what the others flow through
+};
+
 struct ModelSummary {
   // The tensor table: checkpoint->tensors(), and checkpoint->files() by
   // file_idx.
@@ -43,8 +50,8 @@ struct ModelSummary {
   std::vector<ModeSummary> modes;  // mmap, copy, stream
   // What Open would take for the options as they are, or its refusal.
   absl::StatusOr<ModeChoice> choice;
-  // Where the weights are then; nullopt when they are mapped.
-  std::optional<StreamPlan> plan;
+  // Where the weights are then; nullopt when the kernel decides that.
+  std::optional<WeightPlacement> placement;
   // The smallest budget that Engine::Open accepts for the same options and
   // Mode::kAuto.
   uint64_t min_budget_bytes = std::numeric_limits<uint64_t>::max();

@@ -10,11 +10,17 @@
 
 #include "absl/status/statusor.h"
 #include "engine/model/model_weights.h"
+#include "lowmem/options.h"
 #include "storage/checkpoint.h"
+#include "storage/read_queue.h"
 #include "storage/residency_plan.h"
 #include "storage/stream_ring.h"
 
 namespace lowmem {
+
+// The model's tensors as plans see them, in order of use.
+ResidencyRequest DescribeModel(const Checkpoint& checkpoint,
+                               const ModelWeights& weights);
 
 struct StreamPlan {
   StreamRingShape ring;
@@ -42,6 +48,8 @@ StreamBounds BoundsOfStream(const Checkpoint& checkpoint,
 absl::StatusOr<StreamPlan> PlanStream(const Checkpoint& checkpoint,
                                       const ModelWeights& weights,
                                       std::optional<uint64_t> available_bytes);
+
+IoMethod IoMethodOf(Io io);
 
 // The plan of a copy: every row is resident, and there is no ring.
 absl::StatusOr<StreamPlan> PlanAllResident(const Checkpoint& checkpoint,

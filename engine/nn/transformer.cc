@@ -50,6 +50,21 @@ class DenseTransformer final : public Transformer {
                        ForwardObserver& observer) override {
     LOWMEM_RETURN_IF_ERROR(CheckRequest(ids, kv));
     pass_.cancel = cancel;
+    pass_.source.SetCancel(cancel);
+    const absl::Status status = RunChunks(ids, logits_for, kv, observer);
+    pass_.source.SetCancel(nullptr);
+    return status;
+  }
+
+  uint64_t num_weight_passes() const override { return num_weight_passes_; }
+  uint64_t weight_bytes_read() const override {
+    return pass_.weight_bytes_read;
+  }
+  uint64_t arena_bytes() const override { return act_.arena.size_bytes(); }
+
+ private:
+  absl::Status RunChunks(absl::Span<const int32_t> ids, LogitsFor logits_for,
+                         KvCache& kv, ForwardObserver& observer) {
     while (!ids.empty()) {
       const auto now =
           ids.first(std::min<size_t>(ids.size(), act_.limits.chunk_tokens));
@@ -67,13 +82,6 @@ class DenseTransformer final : public Transformer {
     return absl::OkStatus();
   }
 
-  uint64_t num_weight_passes() const override { return num_weight_passes_; }
-  uint64_t weight_bytes_read() const override {
-    return pass_.weight_bytes_read;
-  }
-  uint64_t arena_bytes() const override { return act_.arena.size_bytes(); }
-
- private:
   absl::Status CheckRequest(absl::Span<const int32_t> ids,
                             const KvCache& kv) const {
     const KvShape& shape = kv.shape();
@@ -120,7 +128,6 @@ class DenseTransformer final : public Transformer {
       pass_.source.Prefetch(!is_last || is_head_used ? steps_[i + 1]
                                                      : steps_.front());
       LOWMEM_RETURN_IF_ERROR(RunLayer(i, chunk, kv));
-      pass_.source.Finish(steps_[i]);
     }
     LOWMEM_RETURN_IF_ERROR(ShowHidden(config_.num_layers, chunk, observer));
     ++num_weight_passes_;
@@ -128,7 +135,6 @@ class DenseTransformer final : public Transformer {
       // Most often the next token follows, and begins with the first layer.
       pass_.source.Prefetch(steps_.front());
       LOWMEM_RETURN_IF_ERROR(RunHead(chunk, logits_for, observer));
-      pass_.source.Finish(steps_.back());
     }
     kv.Advance(chunk.num_tokens);
     return absl::OkStatus();

@@ -145,7 +145,7 @@ TEST_F(GenerateTest, JsonHasTheFieldsOfTheContract) {
                           "decode_tokens_per_s"}) {
     At(stats, key);
   }
-  EXPECT_EQ(stats.members().size(), 24u);
+  EXPECT_EQ(stats.members().size(), 25u);
   EXPECT_TRUE(At(stats, "ram_budget_bytes").is_null());
   EXPECT_EQ(At(stats, "prompt_tokens").AsUint64(), 9u);
   EXPECT_EQ(At(stats, "generated_tokens").AsUint64(), 2u);

@@ -71,7 +71,6 @@ class Watch {
       for (const TensorId tensor : step.tensors) {
         TakeRows(tensor, 0, model_.checkpoint().tensors()[tensor].num_rows());
       }
-      source_.Finish(step);
     }
   }
 

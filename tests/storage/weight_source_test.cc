@@ -144,7 +144,6 @@ TEST(MmapSourceTest, PrefetchDoesNotChangeTheBytes) {
                            AllBytes(*checkpoint, *fetching, id));
       EXPECT_TRUE(a == b);
     }
-    fetching->Finish(step);
   }
 }
 

@@ -166,7 +166,6 @@ inline absl::Status TakeStep(const StreamedModel& model, WeightSource& source,
                  num_failures);
     if (!status.ok()) return status;
   }
-  source.Finish(step);
   return absl::OkStatus();
 }
 

@@ -38,6 +38,8 @@ struct Meter {
   // How kStream reads, for people: "io_uring, direct, 16 x 256 KiB". Empty in
   // other modes.
   std::string io;
+  // Of the disk by that method, while it was what was waited for.
+  std::optional<double> io_bytes_per_s;
 };
 
 }  // namespace lowmem

@@ -38,12 +38,13 @@ TEST(PlanReportTest, AccountsAddUpToNoMoreThanTheBudget) {
                        Summarize(Mode::kStream, 64 * kMiB));
   const uint64_t least = ample.modes[2].smallest.required_bytes();
   uint64_t streamed_before = UINT64_MAX;
-  for (uint64_t budget = least; budget < least + 400 * kKiB;
-       budget += 99 * kKiB) {
+  for (uint64_t budget = least; budget < least + 150 * kKiB;
+       budget += 33 * kKiB) {
     ASSERT_OK_AND_ASSIGN(const ModelSummary summary,
                          Summarize(Mode::kStream, budget));
     ASSERT_TRUE(summary.choice.ok()) << summary.choice.status();
-    const PlanReport report = ReportPlan(summary, 1e9);
+    PlanReport report = ReportPlan(summary);
+    report.read_rate = ReadRate{1e9, "threads"};
     EXPECT_LE(report.peak_bytes(), budget);
     EXPECT_GT(report.peak_bytes() + 64 * kKiB, budget);
     EXPECT_EQ(report.context_tokens, 32);
@@ -56,10 +57,18 @@ TEST(PlanReportTest, AccountsAddUpToNoMoreThanTheBudget) {
   }
 }
 
+TEST(PlanReportTest, OfAMappingThatFitsAsAWholeThereIsNoPlan) {
+  ASSERT_OK_AND_ASSIGN(const ModelSummary summary,
+                       Summarize(Mode::kMmap, 64 * kMiB));
+  EXPECT_TRUE(summary.choice.ok());
+  EXPECT_FALSE(summary.placement.has_value());
+}
+
 TEST(PlanReportTest, ACopyStreamsNothing) {
   ASSERT_OK_AND_ASSIGN(const ModelSummary summary,
                        Summarize(Mode::kAuto, 64 * kMiB));
-  const PlanReport report = ReportPlan(summary, 1e9);
+  PlanReport report = ReportPlan(summary);
+  report.read_rate = ReadRate{1e9, "threads"};
   EXPECT_EQ(report.mode, Mode::kCopy);
   EXPECT_EQ(StreamedBytes(report), 0);
   EXPECT_EQ(report.max_tokens_per_s(), std::nullopt);
@@ -72,10 +81,11 @@ TEST(PlanReportTest, TextAndJsonSayTheSame) {
   ASSERT_OK_AND_ASSIGN(
       const ModelSummary summary,
       Summarize(Mode::kStream, ample.modes[2].smallest.required_bytes()));
-  const PlanReport report = ReportPlan(summary, 2.5 * kGiB);
+  PlanReport report = ReportPlan(summary);
+  report.read_rate = ReadRate{2.5 * kGiB, "threads, direct"};
   const std::string text = PlanToText(report);
   EXPECT_THAT(text, HasSubstr("model.layers.1.mlp.down_proj.weight"));
-  EXPECT_THAT(text, HasSubstr("2.50 GiB a second, measured now"));
+  EXPECT_THAT(text, HasSubstr("2.50 GiB a second, measured now (threads, direct)"));
   EXPECT_THAT(text, HasSubstr("mode                     stream\n"));
   JsonWriter writer;
   WritePlan(report, writer);

@@ -132,21 +132,24 @@ TEST(EngineGgufTest, GreedyIdsAreTheReferences) {
   }
 }
 
-// A budget below the model's size: the file is mapped, pages are given back
-// after each layer, and the text is the same.
 TEST_F(EngineTest, ATextUnderATightBudgetIsTheSame) {
-  EngineOptions options = OptionsFor("llama");
-  options.mode = Mode::kMmap;
-  options.ram_budget_bytes = uint64_t{7} << 20;
-  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Engine> engine,
-                       Engine::Open(options));
-  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session,
-                       engine->NewSession());
-  ASSERT_THAT(session->AppendIds(golden_[1].ids), IsOk());
-  ASSERT_OK_AND_ASSIGN(const GenerateResult result,
-                       session->Generate(Tokens(24), Continue));
-  EXPECT_EQ(result.ids, golden_[1].greedy);
-  EXPECT_EQ(result.meter.ram_budget_bytes, options.ram_budget_bytes);
+  for (const Mode mode : {Mode::kMmap, Mode::kStream}) {
+    EngineOptions options = OptionsFor("llama");
+    options.mode = mode;
+    options.max_context_tokens =
+        static_cast<uint32_t>(golden_[1].ids.size()) + 24;
+    options.ram_budget_bytes = (uint64_t{7} << 20) + (300 << 10);
+    ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Engine> engine,
+                         Engine::Open(options));
+    ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session,
+                         engine->NewSession());
+    ASSERT_THAT(session->AppendIds(golden_[1].ids), IsOk());
+    ASSERT_OK_AND_ASSIGN(const GenerateResult result,
+                         session->Generate(Tokens(24), Continue));
+    EXPECT_EQ(result.ids, golden_[1].greedy);
+    EXPECT_EQ(result.meter.ram_budget_bytes, options.ram_budget_bytes);
+    EXPECT_EQ(result.meter.io.empty(), mode != Mode::kStream);
+  }
 }
 
 TEST_F(EngineTest, ASeedGivesTheSameTextInEveryMode) {

@@ -36,7 +36,8 @@ const char* const kFields[] = {"mode",
                                "time_to_first_token_s",
                                "prefill_tokens_per_s",
                                "decode_tokens_per_s",
-                               "io"};
+                               "io",
+                               "io_bytes_per_s"};
 
 TEST(MeterFormatTest, JsonHasEveryFieldInOrder) {
   ASSERT_OK_AND_ASSIGN(const JsonValue json, JsonValue::Parse(MeterToJson({})));

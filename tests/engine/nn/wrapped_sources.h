@@ -21,7 +21,9 @@ class WrappedSource : public WeightSource {
     return inner_.Acquire(tensor, row_begin, max_rows);
   }
   void Prefetch(const WeightStep& step) override { inner_.Prefetch(step); }
-  void Finish(const WeightStep& step) override { inner_.Finish(step); }
+  void SetCancel(const std::atomic<bool>* cancel) override {
+    inner_.SetCancel(cancel);
+  }
   uint64_t resident_weight_bytes() const override {
     return inner_.resident_weight_bytes();
   }
@@ -87,7 +89,7 @@ class DamagedSource : public WrappedSource {
 // Notes in which order tensors were asked for and announced.
 class RecordingSource : public WrappedSource {
  public:
-  enum class Kind { kPrefetch, kAcquire, kFinish };
+  enum class Kind { kPrefetch, kAcquire };
   using Event = std::pair<Kind, TensorId>;  // the first tensor of a step
 
   RecordingSource(WeightSource& inner, std::vector<Event>& events)
@@ -99,9 +101,6 @@ class RecordingSource : public WrappedSource {
   }
   void Prefetch(const WeightStep& step) override {
     events_.emplace_back(Kind::kPrefetch, step.tensors.front());
-  }
-  void Finish(const WeightStep& step) override {
-    events_.emplace_back(Kind::kFinish, step.tensors.front());
   }
 
  private:
