@@ -21,6 +21,7 @@ absl::StatusOr<ModelSummary> Summarize(Mode mode, uint64_t budget_bytes) {
   options.mode = mode;
   options.num_threads = 2;
   options.max_context_tokens = 32;
+  options.prefill_chunk_tokens = 16;
   options.ram_budget_bytes = budget_bytes;
   return SummarizeModel(options);
 }
