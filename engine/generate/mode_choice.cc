@@ -77,8 +77,15 @@ uint32_t LeastChunk(const ModeRequest& request) {
                             : std::min(kLeastChunkTokens, prompt_tokens);
 }
 
-uint32_t MaxChunk(Mode mode) {
-  return mode == Mode::kStream ? kMaxStreamChunkTokens : kDefaultChunkTokens;
+// Whether each chunk reads weights from storage again.
+bool ReadsAgain(Mode mode, const ModeRequest& request) {
+  return mode == Mode::kStream ||
+         (mode == Mode::kMmap && request.budget_bytes.has_value());
+}
+
+uint32_t MaxChunk(Mode mode, const ModeRequest& request) {
+  return ReadsAgain(mode, request) ? kMaxStreamChunkTokens
+                                   : kDefaultChunkTokens;
 }
 
 // From the best to the smallest.
@@ -93,7 +100,7 @@ std::vector<Attempt> Attempts(Mode mode, const ModeRequest& request,
   const uint32_t least_chunk = LeastChunk(request);
   if (const uint32_t prompt_tokens = PromptTokens(request)) {
     // In so many parts that each fits; a smaller chunk before a shorter context.
-    uint32_t num_parts = (prompt_tokens - 1) / MaxChunk(mode) + 1;
+    uint32_t num_parts = (prompt_tokens - 1) / MaxChunk(mode, request) + 1;
     for (uint32_t chunk_tokens = 0; chunk_tokens != least_chunk; ++num_parts) {
       const uint32_t part_tokens =
           std::max((prompt_tokens - 1) / num_parts + 1, least_chunk);

@@ -59,7 +59,7 @@ struct ModeChoice {
 // which kMmap and kStream give no more than a quarter of the memory that weights
 // would else have.
 // A chunk to be chosen: the prompt in as few equal parts as fit, of at most 128
-// tokens (kStream: 512); without a need 128 or the largest smaller power of two
+// tokens (512 where weights are read again in each pass); without a need 128 or the largest smaller power of two
 // of which eight fit the context. 16 at least.
 // kAuto: without a budget mmap; with one copy when the context that is wanted,
 // or 512 tokens, fits with it; else stream; else copy with what fits.

@@ -120,6 +120,7 @@ bool MayUseTheSystem(absl::string_view path) {
       "storage/base/thread_pool.cc"};
   return absl::StartsWith(path, "engine/cli/") ||
          absl::StartsWith(FileName(path), "posix_") ||
+         absl::StartsWith(FileName(path), "io_uring_") ||
          std::find(std::begin(kFiles), std::end(kFiles), path) !=
              std::end(kFiles);
 }

@@ -162,15 +162,19 @@ TEST(ModeChoiceTest, APromptGoesThroughInAsFewEqualPartsAsFit) {
     uint64_t spare_bytes;  // beside a context of 1,000 tokens
     uint32_t chunk_tokens;
   };
-  // 900 tokens: two parts at most 512 tokens long when streaming, else eight of
+  // 900 tokens: two parts at most 512 tokens long where weights are read
+  // in every pass, else eight of
   // at most 128.
   const Case cases[] = {
       {Mode::kStream, 100000, 450}, {Mode::kStream, 45000, 450},
       {Mode::kStream, 44999, 300},  {Mode::kStream, 1600, 16},
-      {Mode::kMmap, 100000, 113},   {Mode::kMmap, 11299, 100},
+      {Mode::kMmap, 100000, 450},   {Mode::kCopy, 100000, 113},
+      {Mode::kCopy, 11299, 100},
   };
   for (const Case& test : cases) {
-    const uint64_t weight_bytes = test.mode == Mode::kStream ? 5000 : 4000;
+    const uint64_t weight_bytes = test.mode == Mode::kStream ? 5000
+                                  : test.mode == Mode::kMmap ? 4000
+                                                             : 1000000;
     ASSERT_OK_AND_ASSIGN(
         const ModeChoice choice,
         Choose(test.mode, weight_bytes + 10080 + test.spare_bytes, 0, 0,
