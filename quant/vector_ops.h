@@ -44,23 +44,6 @@ void RopeHalves(const float* cos, const float* sin, size_t num_pairs,
 void RopeNeighbours(const float* cos, const float* sin, size_t num_pairs,
                     float* head);
 
-// One query head with the keys of many positions: out[i] = scale * dot(q, key
-// i), the dot product in the order of matmul.h, the scale applied to its
-// result.
-//   q     [n]
-//   keys  [num_keys, n], rows key_stride floats apart
-//   out   [num_keys]
-void DotStrided(const float* q, const float* keys, size_t key_stride,
-                size_t num_keys, size_t n, float scale, float* out);
-
-// inout[j] += weights[i] * value i[j], fused, for i = 0, 1, ... in this order,
-// so that positions may be given in pieces.
-//   weights  [num_values]
-//   values   [num_values, n], rows value_stride floats apart
-//   inout    [n]
-void WeightedSum(const float* weights, const float* values, size_t value_stride,
-                 size_t num_values, size_t n, float* inout);
-
 // Index of the largest value, the first of equals; NaN never wins.
 // REQUIRES: n > 0.
 size_t ArgMax(const float* x, size_t n);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations between matrix products, at the sizes of a 0.5B to 1B model.
-// items_per_second counts elements; attention's operations also give the bytes
-// of keys or values they read.
+// The operations between matrix products but for those over keys and values
+// (kv_rows_bench), at the sizes of a 0.5B to 1B model. items_per_second counts
+// elements.
 #include <algorithm>
 #include <vector>
 
@@ -97,43 +97,6 @@ void BM_ArgMax(benchmark::State& state) {
   CountItems(state, state.range(0));
 }
 BENCHMARK(BM_ArgMax)->Arg(151936);
-
-// Keys of one head in pages of 64 KiB or more; 131072 positions exceed the
-// caches of most machines.
-void BM_DotStrided(benchmark::State& state) {
-  const size_t num_keys = static_cast<size_t>(state.range(0));
-  const size_t n = static_cast<size_t>(state.range(1));
-  const std::vector<float> q(n, 0.5f), keys(num_keys * n, 0.5f);
-  std::vector<float> out(num_keys);
-  for (auto _ : state) {
-    DotStrided(q.data(), keys.data(), n, num_keys, n, 0.125f, out.data());
-    benchmark::DoNotOptimize(out.data());
-  }
-  CountItems(state, state.range(0) * state.range(1));
-  state.SetBytesProcessed(state.items_processed() * 4);
-}
-BENCHMARK(BM_DotStrided)
-    ->Args({256, 64})
-    ->Args({256, 128})
-    ->Args({131072, 128});
-
-void BM_WeightedSum(benchmark::State& state) {
-  const size_t num_values = static_cast<size_t>(state.range(0));
-  const size_t n = static_cast<size_t>(state.range(1));
-  const std::vector<float> weights(num_values, 0.5f),
-      values(num_values * n, 0.5f);
-  std::vector<float> out(n);
-  for (auto _ : state) {
-    WeightedSum(weights.data(), values.data(), n, num_values, n, out.data());
-    benchmark::DoNotOptimize(out.data());
-  }
-  CountItems(state, state.range(0) * state.range(1));
-  state.SetBytesProcessed(state.items_processed() * 4);
-}
-BENCHMARK(BM_WeightedSum)
-    ->Args({256, 64})
-    ->Args({256, 128})
-    ->Args({131072, 128});
 
 }  // namespace
 }  // namespace lowmem

@@ -15,14 +15,15 @@ size_t PagesFor(uint64_t num_tokens) {
 }  // namespace
 
 uint64_t KvCache::BytesPerToken(const KvShape& shape) {
-  return uint64_t{shape.num_layers} * 2 * shape.num_kv_heads * shape.head_dim *
-         sizeof(float);
+  return uint64_t{shape.num_layers} * 2 * shape.num_kv_heads *
+         KvRowBytes(shape.format, shape.head_dim);
 }
 
 KvCache::KvCache(const KvShape& shape, uint32_t max_tokens,
                  MemoryAccount& account)
     : shape_(shape),
       max_tokens_(max_tokens),
+      row_bytes_(KvRowBytes(shape.format, shape.head_dim)),
       page_bytes_(BytesPerToken(shape) * kPageTokens),
       account_(account) {}
 
@@ -44,6 +45,16 @@ absl::Status KvCache::Reserve(uint32_t num_tokens) {
     pages_.push_back(*std::move(page));
   }
   return absl::OkStatus();
+}
+
+void KvCache::Store(uint32_t layer_idx, uint32_t kv_head_idx, uint32_t pos,
+                    const float* key, const float* value) {
+  uint8_t* page = pages_[pos / kPageTokens].data();
+  const uint64_t row_ofs = pos % kPageTokens * row_bytes_;
+  EncodeKvRow(shape_.format, key, shape_.head_dim,
+              page + RowsOffset(layer_idx, 0, kv_head_idx) + row_ofs);
+  EncodeKvRow(shape_.format, value, shape_.head_dim,
+              page + RowsOffset(layer_idx, 1, kv_head_idx) + row_ofs);
 }
 
 void KvCache::Truncate(uint32_t new_size) {

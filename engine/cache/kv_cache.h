@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys and values of one sequence, in pages that are taken as the sequence
 // grows. A page holds kPageTokens positions of every layer, laid out as
-//   [num_layers][keys, values][num_kv_heads][kPageTokens][head_dim]
+//   [num_layers][keys, values][num_kv_heads][kPageTokens] rows
 // so that attention, which walks the positions of one head of one layer, reads
-// whole pages' worth of contiguous rows.
+// whole pages' worth of contiguous rows. A row is head_dim numbers encoded by
+// quant/kv_codec.h; what is rounded is rounded once, when it is stored.
 
 #ifndef LOWMEM_ENGINE_CACHE_KV_CACHE_H_
 #define LOWMEM_ENGINE_CACHE_KV_CACHE_H_
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "quant/kv_codec.h"
 #include "storage/base/aligned_buffer.h"
 #include "storage/base/memory_account.h"
 
@@ -21,9 +23,9 @@ struct KvShape {
   uint32_t num_layers = 0;
   uint32_t num_kv_heads = 0;
   uint32_t head_dim = 0;
+  KvFormat format = KvFormat::kF32;
 };
 
-// float32 rows.
 // Thread safety: one writer; readers of completed rows may run together, and so
 // may writers of different rows. Memory: BytesPerToken for each position, in
 // whole pages, charged as they are taken.
@@ -42,25 +44,21 @@ class KvCache {
   // then.
   absl::Status Reserve(uint32_t num_tokens);
 
-  // The row of one position and head: [head_dim].
+  // Encodes the key and the value of one position and head, [head_dim] each.
   // REQUIRES: room was reserved for `pos`.
-  float* Key(uint32_t layer_idx, uint32_t kv_head_idx, uint32_t pos) {
-    return Row(layer_idx, 0, kv_head_idx, pos);
-  }
-  float* Value(uint32_t layer_idx, uint32_t kv_head_idx, uint32_t pos) {
-    return Row(layer_idx, 1, kv_head_idx, pos);
-  }
+  void Store(uint32_t layer_idx, uint32_t kv_head_idx, uint32_t pos,
+             const float* key, const float* value);
 
-  // The rows of one head in one page, that is of positions page_idx *
-  // kPageTokens and following: [kPageTokens, head_dim], contiguous. REQUIRES:
-  // room was reserved for the first of them.
-  const float* KeyPage(uint32_t layer_idx, uint32_t kv_head_idx,
-                       uint32_t page_idx) const {
-    return PageRows(layer_idx, 0, kv_head_idx, page_idx);
-  }
-  const float* ValuePage(uint32_t layer_idx, uint32_t kv_head_idx,
+  // The encoded rows of one head in one page, that is of positions page_idx *
+  // kPageTokens and following: kPageTokens rows, contiguous. REQUIRES: room was
+  // reserved for the first of them.
+  const uint8_t* KeyPage(uint32_t layer_idx, uint32_t kv_head_idx,
                          uint32_t page_idx) const {
-    return PageRows(layer_idx, 1, kv_head_idx, page_idx);
+    return pages_[page_idx].data() + RowsOffset(layer_idx, 0, kv_head_idx);
+  }
+  const uint8_t* ValuePage(uint32_t layer_idx, uint32_t kv_head_idx,
+                           uint32_t page_idx) const {
+    return pages_[page_idx].data() + RowsOffset(layer_idx, 1, kv_head_idx);
   }
 
   const KvShape& shape() const { return shape_; }
@@ -76,23 +74,18 @@ class KvCache {
   uint64_t allocated_bytes() const { return pages_.size() * page_bytes_; }
 
  private:
-  const float* PageRows(uint32_t layer_idx, uint32_t is_value,
-                        uint32_t kv_head_idx, uint32_t page_idx) const {
+  // Where a page keeps the rows of one head's keys or values.
+  uint64_t RowsOffset(uint32_t layer_idx, uint32_t is_value,
+                      uint32_t kv_head_idx) const {
     const uint64_t block =
         (uint64_t{layer_idx} * 2 + is_value) * shape_.num_kv_heads +
         kv_head_idx;
-    return reinterpret_cast<const float*>(pages_[page_idx].data()) +
-           block * kPageTokens * shape_.head_dim;
-  }
-  float* Row(uint32_t layer_idx, uint32_t is_value, uint32_t kv_head_idx,
-             uint32_t pos) {
-    return const_cast<float*>(
-               PageRows(layer_idx, is_value, kv_head_idx, pos / kPageTokens)) +
-           uint64_t{pos % kPageTokens} * shape_.head_dim;
+    return block * kPageTokens * row_bytes_;
   }
 
   const KvShape shape_;
   const uint32_t max_tokens_;
+  const uint64_t row_bytes_;
   const uint64_t page_bytes_;
   MemoryAccount& account_;
   std::vector<AlignedBuffer> pages_;

@@ -7,6 +7,7 @@
 
 #include "engine/nn/linear.h"
 #include "engine/nn/rope.h"
+#include "quant/kv_rows.h"
 #include "quant/vector_ops.h"
 #include "storage/base/status_macros.h"
 
@@ -17,7 +18,7 @@ namespace {
 // microseconds, several times what waking one costs.
 constexpr uint64_t kProductsPerGrain = uint64_t{1} << 17;
 
-// Copies the chunk's keys and values, [num_tokens, num_kv_heads, head_dim], to
+// Encodes the chunk's keys and values, [num_tokens, num_kv_heads, head_dim], to
 // their places in the cache.
 void StoreKeysAndValues(const PassContext& pass, uint32_t layer_idx,
                         const Chunk& chunk, const Activations& act,
@@ -28,8 +29,7 @@ void StoreKeysAndValues(const PassContext& pass, uint32_t layer_idx,
     const auto pos = static_cast<uint32_t>(chunk.first_pos + t);
     for (uint32_t h = 0; h < num_kv_heads; ++h) {
       const size_t ofs = (t * num_kv_heads + h) * head_dim;
-      std::copy_n(&act.k[ofs], head_dim, kv.Key(layer_idx, h, pos));
-      std::copy_n(&act.v[ofs], head_dim, kv.Value(layer_idx, h, pos));
+      kv.Store(layer_idx, h, pos, &act.k[ofs], &act.v[ofs]);
     }
   });
 }
@@ -39,18 +39,19 @@ void AttendHead(const KvCache& kv, uint32_t layer_idx, uint32_t kv_head_idx,
                 uint32_t num_pos, const float* q, float scale, float* scores,
                 float* out) {
   const size_t head_dim = kv.shape().head_dim;
+  const KvFormat format = kv.shape().format;
   constexpr uint32_t kPageTokens = KvCache::kPageTokens;
   for (uint32_t pos = 0; pos < num_pos; pos += kPageTokens) {
-    DotStrided(q, kv.KeyPage(layer_idx, kv_head_idx, pos / kPageTokens),
-               head_dim, std::min(kPageTokens, num_pos - pos), head_dim, scale,
-               scores + pos);
+    DotKeys(format, q, kv.KeyPage(layer_idx, kv_head_idx, pos / kPageTokens),
+            std::min(kPageTokens, num_pos - pos), head_dim, scale,
+            scores + pos);
   }
   Softmax(num_pos, scores);
   std::fill_n(out, head_dim, 0.0f);
   for (uint32_t pos = 0; pos < num_pos; pos += kPageTokens) {
-    WeightedSum(scores + pos,
-                kv.ValuePage(layer_idx, kv_head_idx, pos / kPageTokens),
-                head_dim, std::min(kPageTokens, num_pos - pos), head_dim, out);
+    AddWeightedValues(format, scores + pos,
+                      kv.ValuePage(layer_idx, kv_head_idx, pos / kPageTokens),
+                      std::min(kPageTokens, num_pos - pos), head_dim, out);
   }
 }
 

@@ -24,9 +24,10 @@ absl::Status RunAttention(PassContext& pass, const ModelConfig& config,
                           const Chunk& chunk, Activations& act, KvCache& kv);
 
 // Attention proper: out = softmax(q k^T / sqrt(head_dim)) v, for each token
-// over the positions up to its own. Head i reads key-value head i / (num_heads
-// / num_kv_heads). Each output is computed by one thread in the order of
-// positions, so it depends neither on the chunk nor on the threads.
+// over the positions up to its own, all as the cache keeps them, the chunk's
+// own too. Head i reads key-value head i / (num_heads / num_kv_heads). Each
+// output is computed by one thread in the order of positions, so it depends
+// neither on the chunk nor on the threads.
 //   q, out  [chunk.num_tokens, num_heads, head_dim]
 //   scores  [num_threads, context], context >= the last position + 1
 // Errors: kCancelled.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector operations of quant/vector_ops.h but for the rotary ones and those
-// over strided rows.
+// The vector operations of quant/vector_ops.h but for the rotary ones.
 #include <cmath>
 
 #include "quant/kernels/simd_targets.h"

@@ -333,53 +333,6 @@ TEST_P(VectorOpsTest, AllFiniteSeesEveryElement) {
   }
 }
 
-TEST_P(VectorOpsTest, DotStridedIsADotProductForEachKey) {
-  for (const size_t n : {1, 15, 16, 17, 64, 80, 96, 128, 256}) {
-    for (size_t num_keys = 0; num_keys <= 9; ++num_keys) {
-      const size_t stride = n + 3;
-      const std::vector<float> q = RandomFloats(n, 12);
-      const std::vector<float> keys = RandomFloats(num_keys * stride + 1, 13);
-      Misaligned out(std::vector<float>(num_keys), 4 * (n % 3));
-      DotStrided(q.data(), keys.data(), stride, num_keys, n, 0.125f,
-                 out.data());
-      for (size_t k = 0; k < num_keys; ++k) {
-        const float dot =
-            LaneDot(keys.data() + k * stride, q.data(), n, IsFused());
-        ASSERT_THAT(out.values()[k], SameBits(0.125f * dot)) << n << " " << k;
-      }
-      EXPECT_TRUE(out.NeighboursUntouched());
-    }
-  }
-}
-
-TEST_P(VectorOpsTest, WeightedSumAddsInOrderOfPosition) {
-  for (size_t n = 1; n <= 300; n += n < 70 ? 1 : 23) {
-    constexpr size_t kNumValues = 9;
-    const size_t stride = n + 2;
-    const std::vector<float> weights = RandomFloats(kNumValues, 14);
-    const std::vector<float> values = RandomFloats(kNumValues * stride, 15);
-    const std::vector<float> start = RandomFloats(n, 16);
-    Misaligned whole(start, 4 * (n % 4));
-    WeightedSum(weights.data(), values.data(), stride, kNumValues, n,
-                whole.data());
-    Misaligned pieces(start, 0);
-    WeightedSum(weights.data(), values.data(), stride, 4, n, pieces.data());
-    WeightedSum(weights.data() + 4, values.data() + 4 * stride, stride,
-                kNumValues - 4, n, pieces.data());
-    for (size_t j = 0; j < n; ++j) {
-      float expected = start[j];
-      for (size_t i = 0; i < kNumValues; ++i) {
-        const float value = values[i * stride + j];
-        expected = IsFused() ? std::fma(weights[i], value, expected)
-                             : weights[i] * value + expected;
-      }
-      ASSERT_THAT(whole.values()[j], SameBits(expected)) << n << " " << j;
-      ASSERT_THAT(pieces.values()[j], SameBits(expected)) << n << " " << j;
-    }
-    EXPECT_TRUE(whole.NeighboursUntouched());
-  }
-}
-
 TEST(RopeAnglesTest, AreWithinOneUlpOfTheFloatProductsSineAndCosine) {
   std::vector<float> inv_freq;
   for (int i = 0; i < 64; ++i) {

@@ -18,6 +18,7 @@ struct Case {
   uint32_t num_heads;
   uint32_t num_kv_heads;
   uint32_t head_dim;
+  KvFormat format = KvFormat::kF32;
 };
 
 // Attention needs no weights, but a context names a checkpoint and a source.
@@ -37,27 +38,40 @@ class AttendTest : public ::testing::TestWithParam<Case> {
     kv_ =
         std::make_unique<KvCache>(KvShape{.num_layers = 2,
                                           .num_kv_heads = config_.num_kv_heads,
-                                          .head_dim = config_.head_dim},
+                                          .head_dim = config_.head_dim,
+                                          .format = GetParam().format},
                                   kMaxTokens, account_);
     ASSERT_THAT(kv_->Reserve(kMaxTokens), IsOk());
     std::mt19937 random(20240229);
     std::uniform_real_distribution<float> uniform(-2, 2);
     for (uint32_t pos = 0; pos < kMaxTokens; ++pos) {
       for (uint32_t h = 0; h < config_.num_kv_heads; ++h) {
+        std::vector<float> key(config_.head_dim), value(config_.head_dim);
         for (uint32_t i = 0; i < config_.head_dim; ++i) {
-          kv_->Key(kLayer, h, pos)[i] = uniform(random);
-          kv_->Value(kLayer, h, pos)[i] = uniform(random);
-          // What another layer holds must not matter.
-          kv_->Key(0, h, pos)[i] = NAN;
-          kv_->Value(0, h, pos)[i] = NAN;
+          key[i] = uniform(random);
+          value[i] = uniform(random);
         }
+        kv_->Store(kLayer, h, pos, key.data(), value.data());
+        // What another layer holds must not matter.
+        const std::vector<float> nan(config_.head_dim, NAN);
+        kv_->Store(0, h, pos, nan.data(), nan.data());
       }
     }
     q_.resize(kMaxTokens * config_.q_dim());
     for (float& value : q_) value = uniform(random);
   }
 
-  // Straight from the formula, in double.
+  // What the cache keeps of a row.
+  std::vector<float> Kept(const uint8_t* page, uint32_t pos) const {
+    std::vector<float> row(config_.head_dim);
+    DecodeKvRow(GetParam().format,
+                page + pos % KvCache::kPageTokens *
+                           KvRowBytes(GetParam().format, config_.head_dim),
+                config_.head_dim, row.data());
+    return row;
+  }
+
+  // Straight from the formula, in double, with what the cache keeps.
   std::vector<double> Expected(uint32_t head, uint32_t pos) {
     const uint32_t dim = config_.head_dim;
     const uint32_t kv_head = head / (config_.num_heads / config_.num_kv_heads);
@@ -65,14 +79,19 @@ class AttendTest : public ::testing::TestWithParam<Case> {
     std::vector<double> out(dim);
     double sum = 0;
     for (uint32_t k = 0; k <= pos; ++k) {
+      const uint32_t page_idx = k / KvCache::kPageTokens;
+      const std::vector<float> key =
+          Kept(kv_->KeyPage(kLayer, kv_head, page_idx), k);
+      const std::vector<float> value =
+          Kept(kv_->ValuePage(kLayer, kv_head, page_idx), k);
       double score = 0;
       for (uint32_t i = 0; i < dim; ++i) {
-        score += double{q[i]} * kv_->Key(kLayer, kv_head, k)[i];
+        score += double{q[i]} * key[i];
       }
       const double weight = std::exp(score / std::sqrt(dim));
       sum += weight;
       for (uint32_t i = 0; i < dim; ++i) {
-        out[i] += weight * kv_->Value(kLayer, kv_head, k)[i];
+        out[i] += weight * value[i];
       }
     }
     for (double& value : out) value /= sum;
@@ -144,16 +163,24 @@ TEST_P(AttendTest, StopsWhenCancelled) {
   EXPECT_EQ(out, std::vector<float>(config_.q_dim(), 42.0f));
 }
 
+constexpr const char* kFormatNames[] = {"f32", "bf16", "q8"};
+
 std::string CaseName(const ::testing::TestParamInfo<Case>& param_info) {
   const Case& c = param_info.param;
   return absl::StrCat(c.num_heads, "_heads_", c.num_kv_heads, "_kv_",
-                      c.head_dim);
+                      c.head_dim, "_",
+                      kFormatNames[static_cast<size_t>(c.format)]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, AttendTest,
                          ::testing::Values(Case{1, 1, 2}, Case{6, 2, 16},
                                            Case{4, 4, 18}, Case{9, 3, 64},
-                                           Case{8, 1, 20}, Case{2, 2, 128}),
+                                           Case{8, 1, 20}, Case{2, 2, 128},
+                                           Case{9, 3, 64, KvFormat::kBF16},
+                                           Case{4, 4, 18, KvFormat::kBF16},
+                                           Case{9, 3, 64, KvFormat::kQ8},
+                                           Case{2, 1, 80, KvFormat::kQ8},
+                                           Case{4, 2, 18, KvFormat::kQ8}),
                          CaseName);
 
 }  // namespace

@@ -72,7 +72,8 @@ absl::StatusOr<std::unique_ptr<ModelRun>> ModelRun::Create(
   run->kv = std::make_unique<KvCache>(
       KvShape{.num_layers = model.config.num_layers,
               .num_kv_heads = model.config.num_kv_heads,
-              .head_dim = model.config.head_dim},
+              .head_dim = model.config.head_dim,
+              .format = options.kv_format},
       options.context_tokens, run->account);
   return run;
 }

@@ -41,6 +41,7 @@ struct RunOptions {
   uint32_t chunk_tokens = 128;
   uint32_t context_tokens = 128;
   uint64_t logit_bytes = TransformerOptions().max_logit_bytes;
+  KvFormat kv_format = KvFormat::kF32;
   // Put between the source and the model.
   std::function<std::unique_ptr<WeightSource>(WeightSource&, const Checkpoint&)>
       wrap_source;

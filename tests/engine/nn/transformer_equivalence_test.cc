@@ -56,6 +56,29 @@ TEST_P(EquivalenceTest, ChunksThreadsAndModes) {
   }
 }
 
+// A token attends to its own chunk's keys and values as they are kept, too.
+TEST_P(EquivalenceTest, ChunksThreadsAndModesForEachFormatOfKeysAndValues) {
+  for (const KvFormat format : {KvFormat::kBF16, KvFormat::kQ8}) {
+    const std::vector<float> rounded =
+        LogitsWith({.chunk_tokens = 64, .kv_format = format});
+    EXPECT_NE(rounded, baseline_);
+    for (const bool copy : {false, true}) {
+      for (const uint32_t num_threads : {1u, 2u, 3u}) {
+        for (const uint32_t chunk_tokens : {1u, 7u, 64u}) {
+          EXPECT_EQ(LogitsWith({.copy = copy,
+                                .num_threads = num_threads,
+                                .chunk_tokens = chunk_tokens,
+                                .kv_format = format}),
+                    rounded)
+              << (copy ? "copy" : "mmap") << ", threads " << num_threads
+              << ", chunk " << chunk_tokens << ", format "
+              << static_cast<int>(format);
+        }
+      }
+    }
+  }
+}
+
 TEST_P(EquivalenceTest, LeasesOfFewRows) {
   for (const uint64_t max_rows : {1, 2, 5, 17}) {
     const auto wrap = [&](WeightSource& source, const Checkpoint&) {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention's operations over encoded keys and values.
+//   <operation>/<format: 0 f32, 1 bf16, 2 q8>/<positions>/<head_dim>
+// items_per_second counts elements, bytes_per_second what is read of the rows.
+// Positions come in pages of 16, as the cache has them; 131072 exceed the
+// caches of most machines.
+#include <algorithm>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "quant/kv_rows.h"
+
+namespace lowmem {
+namespace {
+
+constexpr size_t kPageTokens = 16;
+
+struct Rows {
+  explicit Rows(const benchmark::State& state)
+      : format(static_cast<KvFormat>(state.range(0))),
+        num_rows(static_cast<size_t>(state.range(1))),
+        n(static_cast<size_t>(state.range(2))),
+        row_bytes(KvRowBytes(format, n)),
+        bytes(num_rows * row_bytes) {
+    const std::vector<float> row(n, 0.5f);
+    for (size_t i = 0; i < num_rows; ++i) {
+      EncodeKvRow(format, row.data(), n, &bytes[i * row_bytes]);
+    }
+  }
+
+  void Count(benchmark::State& state) const {
+    const auto iterations = static_cast<int64_t>(state.iterations());
+    state.SetItemsProcessed(iterations * state.range(1) * state.range(2));
+    state.SetBytesProcessed(iterations * static_cast<int64_t>(bytes.size()));
+  }
+
+  KvFormat format;
+  size_t num_rows;
+  size_t n;
+  size_t row_bytes;
+  std::vector<uint8_t> bytes;
+};
+
+void BM_DotKeys(benchmark::State& state) {
+  const Rows keys(state);
+  const std::vector<float> q(keys.n, 0.5f);
+  std::vector<float> out(keys.num_rows);
+  for (auto _ : state) {
+    for (size_t i = 0; i < keys.num_rows; i += kPageTokens) {
+      DotKeys(keys.format, q.data(), &keys.bytes[i * keys.row_bytes],
+              kPageTokens, keys.n, 0.125f, &out[i]);
+    }
+    benchmark::DoNotOptimize(out.data());
+  }
+  keys.Count(state);
+}
+
+void BM_AddWeightedValues(benchmark::State& state) {
+  const Rows values(state);
+  const std::vector<float> weights(values.num_rows, 0.5f);
+  std::vector<float> out(values.n);
+  for (auto _ : state) {
+    for (size_t i = 0; i < values.num_rows; i += kPageTokens) {
+      AddWeightedValues(values.format, &weights[i],
+                        &values.bytes[i * values.row_bytes], kPageTokens,
+                        values.n, out.data());
+    }
+    benchmark::DoNotOptimize(out.data());
+  }
+  values.Count(state);
+}
+
+const std::vector<std::vector<int64_t>> kSizes = {
+    {0, 1, 2}, {2048, 131072}, {64, 128}};
+BENCHMARK(BM_DotKeys)->ArgsProduct(kSizes);
+BENCHMARK(BM_AddWeightedValues)->ArgsProduct(kSizes);
+
+}  // namespace
+}  // namespace lowmem
