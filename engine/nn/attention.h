@@ -17,11 +17,13 @@ namespace lowmem {
 
 // The attention block of one layer: projections, rotation, new rows of the
 // cache, attention, output projection. Reads act.normed and the chunk's rope
-// angles, leaves its result in act.normed. REQUIRES: the cache has room for the
+// angles, leaves its result in act.normed. `first_slow_pair` is that of
+// key_outliers.h. REQUIRES: the cache has room for the
 // chunk's positions. Errors: what the source returns; kCancelled.
 absl::Status RunAttention(PassContext& pass, const ModelConfig& config,
                           const LayerTensors& layer, uint32_t layer_idx,
-                          const Chunk& chunk, Activations& act, KvCache& kv);
+                          const Chunk& chunk, uint32_t first_slow_pair,
+                          Activations& act, KvCache& kv);
 
 // Attention proper: out = softmax(q k^T / sqrt(head_dim)) v, for each token
 // over the positions up to its own, all as the cache keeps them, the chunk's

@@ -25,7 +25,7 @@ absl::Status DecodeVector(PassContext& pass, TensorId tensor,
 //   weight   [rows, cols]
 //   x        [num_tokens, cols]
 //   out      [num_tokens, rows]; does not overlap x
-//   scratch  at least rows, when there is a bias
+//   scratch  at least rows, when there is a bias, which it then holds
 // Errors: what the source returns; kCancelled, noticed between row ranges.
 absl::Status Linear(PassContext& pass, TensorId weight,
                     std::optional<TensorId> bias, const float* x,

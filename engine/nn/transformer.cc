@@ -10,6 +10,7 @@
 #include "engine/nn/attention.h"
 #include "engine/nn/embedding.h"
 #include "engine/nn/feed_forward.h"
+#include "engine/nn/key_outliers.h"
 #include "engine/nn/linear.h"
 #include "engine/nn/pass_context.h"
 #include "engine/nn/rope.h"
@@ -42,6 +43,7 @@ class DenseTransformer final : public Transformer {
         weights_(weights),
         steps_(weights.Steps()),
         inv_freq_(InverseFrequencies(config.rope, config.head_dim)),
+        first_slow_pair_(FirstSlowPair(inv_freq_, config.max_context_tokens)),
         pass_(pass),
         act_(std::move(act)) {}
 
@@ -143,8 +145,8 @@ class DenseTransformer final : public Transformer {
   absl::Status RunLayer(uint32_t layer_idx, const Chunk& chunk, KvCache& kv) {
     const LayerTensors& layer = weights_.layers[layer_idx];
     LOWMEM_RETURN_IF_ERROR(Norm(layer.attention_norm, 0, chunk.num_tokens));
-    LOWMEM_RETURN_IF_ERROR(
-        RunAttention(pass_, config_, layer, layer_idx, chunk, act_, kv));
+    LOWMEM_RETURN_IF_ERROR(RunAttention(pass_, config_, layer, layer_idx, chunk,
+                                        first_slow_pair_, act_, kv));
     AddToResidual(chunk);
     LOWMEM_RETURN_IF_ERROR(Norm(layer.feed_forward_norm, 0, chunk.num_tokens));
     LOWMEM_RETURN_IF_ERROR(
@@ -219,6 +221,7 @@ class DenseTransformer final : public Transformer {
   const ModelWeights& weights_;
   const std::vector<WeightStep> steps_;  // a layer each, then the head
   const std::vector<float> inv_freq_;    // [head_dim / 2]
+  const uint32_t first_slow_pair_;
   PassContext pass_;
   Activations act_;
   uint64_t num_weight_passes_ = 0;
