@@ -29,7 +29,7 @@ const std::map<std::string, Folders>& Layers() {
       {"quant", {"storage/base", "storage"}},
       {"engine/model", {"storage/base", "storage", "quant"}},
       {"engine/text", {"storage/base", "storage", "quant", "engine/model"}},
-      {"engine/cache", {"storage/base"}},
+      {"engine/cache", {"storage/base", "storage", "quant"}},
       {"engine/nn",
        {"storage/base", "storage", "quant", "engine/model", "engine/text",
         "engine/cache"}},
