@@ -93,6 +93,8 @@ std::vector<std::string> RunArgs(const Flags& flags, const BenchRun& run) {
     args.insert(args.end(),
                 {"--ram-budget", absl::StrCat(*run.ram_budget_bytes)});
   }
+  args.insert(args.end(),
+              {"--kv", std::string(KvDtypeName(flags.global.kv_dtype))});
   if (flags.global.num_threads != 0) {
     args.insert(args.end(), {"-t", absl::StrCat(flags.global.num_threads)});
   }

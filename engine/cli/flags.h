@@ -20,6 +20,7 @@ namespace lowmem::cli {
 struct GlobalFlags {
   std::string model_path;  // empty: not given
   Mode mode = Mode::kAuto;
+  KvDtype kv_dtype = KvDtype::kF32;
   // `auto` has become a number here.
   std::optional<uint64_t> ram_budget_bytes;
   uint32_t num_threads = 0;  // 0: one a processor

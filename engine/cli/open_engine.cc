@@ -10,6 +10,7 @@ EngineOptions EngineOptionsOf(const GlobalFlags& flags,
   EngineOptions options;
   options.model_path = flags.model_path;
   options.mode = flags.mode;
+  options.kv_dtype = flags.kv_dtype;
   options.num_threads = flags.num_threads;
   options.ram_budget_bytes = flags.ram_budget_bytes;
   options.max_context_tokens = limits.max_context_tokens;

@@ -44,14 +44,6 @@ absl::StatusOr<std::vector<T>> ParseList(absl::string_view text,
   return values;
 }
 
-// A choice of the contract that this version does not offer.
-absl::Status NotYet(absl::string_view option, absl::string_view value,
-                    absl::string_view offered) {
-  return absl::UnimplementedError(
-      absl::StrCat(option, ": not supported in this version; expected ",
-                   offered, ", got '", value, "'"));
-}
-
 }  // namespace
 
 absl::StatusOr<int64_t> ParseInteger(absl::string_view text, int64_t min,
@@ -127,9 +119,10 @@ absl::StatusOr<Io> ParseIo(absl::string_view text) {
   return Expected("auto, uring, pread or buffered", text);
 }
 
-absl::Status CheckKv(absl::string_view text) {
-  if (text == "f32") return absl::OkStatus();
-  if (text == "bf16" || text == "q8") return NotYet("--kv", text, "f32");
+absl::StatusOr<KvDtype> ParseKvDtype(absl::string_view text) {
+  for (KvDtype kv_dtype : {KvDtype::kF32, KvDtype::kBF16, KvDtype::kQ8}) {
+    if (text == KvDtypeName(kv_dtype)) return kv_dtype;
+  }
   return Expected("f32, bf16 or q8", text);
 }
 

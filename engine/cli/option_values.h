@@ -38,8 +38,8 @@ absl::Status AddStopText(const std::string& text,
                          std::vector<std::string>& stops);
 // "auto", "uring", "pread", "buffered".
 absl::StatusOr<Io> ParseIo(absl::string_view text);
-// OK for "f32"; kUnimplemented for "bf16" and "q8".
-absl::Status CheckKv(absl::string_view text);
+// "f32", "bf16", "q8".
+absl::StatusOr<KvDtype> ParseKvDtype(absl::string_view text);
 
 }  // namespace lowmem::cli
 

@@ -86,6 +86,18 @@ absl::string_view IoName(Io io) {
   return "unknown";
 }
 
+absl::string_view KvDtypeName(KvDtype kv_dtype) {
+  switch (kv_dtype) {
+    case KvDtype::kF32:
+      return "f32";
+    case KvDtype::kBF16:
+      return "bf16";
+    case KvDtype::kQ8:
+      return "q8";
+  }
+  return "unknown";
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(
     const EngineOptions& options) {
   LOWMEM_ASSIGN_OR_RETURN(std::unique_ptr<EngineState> state,

@@ -72,8 +72,10 @@ std::optional<uint64_t> CachedBytes(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-EngineState::EngineState(std::optional<uint64_t> ram_budget_bytes)
+EngineState::EngineState(std::optional<uint64_t> ram_budget_bytes,
+                         KvDtype kv_dtype)
     : ram_budget_bytes_(ram_budget_bytes),
+      kv_dtype_(kv_dtype),
       memory_before_(ReadProcessMemory()),
       account_("memory budget",
                ram_budget_bytes.value_or(MemoryAccount::kUnlimited), nullptr),
@@ -88,7 +90,8 @@ absl::StatusOr<std::unique_ptr<EngineState>> EngineState::Open(
     const EngineOptions& options) {
   LOWMEM_RETURN_IF_ERROR(ValidateOptions(options));
   const auto begin = std::chrono::steady_clock::now();
-  std::unique_ptr<EngineState> state(new EngineState(options.ram_budget_bytes));
+  std::unique_ptr<EngineState> state(
+      new EngineState(options.ram_budget_bytes, options.kv_dtype));
   LOWMEM_RETURN_IF_ERROR(state->ReadModel(options));
   // A budget that is too small is refused before the tokenizer takes memory.
   LOWMEM_RETURN_IF_ERROR(state->Choose(options, std::nullopt));
@@ -120,7 +123,8 @@ absl::Status EngineState::ReadModel(const EngineOptions& options) {
 
 absl::Status EngineState::Choose(const EngineOptions& options,
                                  const std::optional<SequenceNeed>& need) {
-  const ModelFootprint model = MeasureModel(*checkpoint_, config_, weights_);
+  const ModelFootprint model =
+      MeasureModel(*checkpoint_, config_, weights_, kv_dtype_);
   ModeRequest request = ModeRequestOf(options, config_.max_context_tokens);
   request.need = need;
   absl::StatusOr<ModeChoice> choice = ChooseMode(
@@ -303,8 +307,8 @@ absl::Status EngineState::CheckIds(uint64_t num_tokens,
 }
 
 std::unique_ptr<KvCache> EngineState::NewKvCache() {
-  return std::make_unique<KvCache>(KvShapeOf(config_), max_context_tokens(),
-                                   kv_account_);
+  return std::make_unique<KvCache>(KvShapeOf(config_, kv_dtype_),
+                                   max_context_tokens(), kv_account_);
 }
 
 void EngineState::FillMemory(Meter& meter) const {

@@ -78,7 +78,7 @@ class EngineState {
   void FillMemory(Meter& meter) const;
 
  private:
-  explicit EngineState(std::optional<uint64_t> ram_budget_bytes);
+  EngineState(std::optional<uint64_t> ram_budget_bytes, KvDtype kv_dtype);
   absl::Status ReadModel(const EngineOptions& options);
   // With what is known so far: the second time, what the sequence needs.
   absl::Status Choose(const EngineOptions& options,
@@ -94,6 +94,7 @@ class EngineState {
   void LeaveNoCache() const;
 
   const std::optional<uint64_t> ram_budget_bytes_;
+  const KvDtype kv_dtype_;
   const ProcessMemory memory_before_;
   std::chrono::duration<double> load_time_{};
 

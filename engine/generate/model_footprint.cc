@@ -28,13 +28,26 @@ uint64_t WholePages(uint64_t num_bytes) {
       .value_or(num_bytes);
 }
 
+KvFormat FormatOf(KvDtype kv_dtype) {
+  switch (kv_dtype) {
+    case KvDtype::kBF16:
+      return KvFormat::kBF16;
+    case KvDtype::kQ8:
+      return KvFormat::kQ8;
+    case KvDtype::kF32:
+      break;
+  }
+  return KvFormat::kF32;
+}
+
 }  // namespace
 
-KvShape KvShapeOf(const ModelConfig& config) {
+KvShape KvShapeOf(const ModelConfig& config, KvDtype kv_dtype) {
   KvShape shape;
   shape.num_layers = config.num_layers;
   shape.num_kv_heads = config.num_kv_heads;
   shape.head_dim = config.head_dim;
+  shape.format = FormatOf(kv_dtype);
   return shape;
 }
 
@@ -67,7 +80,7 @@ uint64_t EstimateTokenizerBytes(const Checkpoint& checkpoint) {
 
 ModelFootprint MeasureModel(const Checkpoint& checkpoint,
                             const ModelConfig& config,
-                            const ModelWeights& weights) {
+                            const ModelWeights& weights, KvDtype kv_dtype) {
   ModelFootprint footprint;
   footprint.weight_bytes = UsedWeightBytes(checkpoint, weights);
   footprint.copied_weight_bytes =
@@ -83,7 +96,8 @@ ModelFootprint MeasureModel(const Checkpoint& checkpoint,
       WholePages(SamplerBuffers::BytesFor(config.vocab_size));
   footprint.tokenizer_bytes = EstimateTokenizerBytes(checkpoint);
   footprint.program_bytes = kProgramBytes;
-  footprint.kv_bytes_per_token = KvCache::BytesPerToken(KvShapeOf(config));
+  footprint.kv_bytes_per_token =
+      KvCache::BytesPerToken(KvShapeOf(config, kv_dtype));
   footprint.kv_page_tokens = KvCache::kPageTokens;
   footprint.kv_page_bytes =
       WholePages(footprint.kv_bytes_per_token * KvCache::kPageTokens);

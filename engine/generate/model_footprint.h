@@ -13,6 +13,7 @@
 #include "engine/model/model_config.h"
 #include "engine/model/model_weights.h"
 #include "engine/nn/transformer.h"
+#include "lowmem/options.h"
 #include "storage/checkpoint.h"
 
 namespace lowmem {
@@ -21,7 +22,7 @@ namespace lowmem {
 // context_tokens, which are 0.
 ModelFootprint MeasureModel(const Checkpoint& checkpoint,
                             const ModelConfig& config,
-                            const ModelWeights& weights);
+                            const ModelWeights& weights, KvDtype kv_dtype);
 
 // `model` with arena_bytes and context_tokens filled in, for a transformer with
 // these options.
@@ -35,7 +36,7 @@ absl::StatusOr<ModelFootprint> AddActivations(const ModelFootprint& model,
 uint64_t UsedWeightBytes(const Checkpoint& checkpoint,
                          const ModelWeights& weights);
 
-KvShape KvShapeOf(const ModelConfig& config);
+KvShape KvShapeOf(const ModelConfig& config, KvDtype kv_dtype);
 
 // What the tokenizer will hold: no more than its tokens and merges take in the
 // file, with what surrounds each there. Measured 2.9 to 3.5 MiB for 4.5 and 4.9

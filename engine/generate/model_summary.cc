@@ -106,7 +106,7 @@ absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options) {
   const uint32_t num_threads =
       options.num_threads != 0 ? options.num_threads : AvailableProcessors();
   const ModelFootprint model =
-      MeasureModel(checkpoint, summary.config, weights);
+      MeasureModel(checkpoint, summary.config, weights, options.kv_dtype);
   const Sizes sizes = {model, summary.config, num_threads};
   EngineOptions of_mode = options;
   for (const Mode mode : {Mode::kMmap, Mode::kCopy, Mode::kStream}) {

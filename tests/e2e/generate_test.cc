@@ -151,6 +151,19 @@ TEST_F(GenerateTest, JsonHasTheFieldsOfTheContract) {
   EXPECT_EQ(At(stats, "generated_tokens").AsUint64(), 2u);
 }
 
+TEST_F(GenerateTest, KeysAndValuesAreKeptAsAskedFor) {
+  // A page of 16 positions, 2 layers, 2 heads of 16, keys and values.
+  const std::pair<const char*, uint64_t> cases[] = {
+      {"f32", 16 * 8 * 64}, {"bf16", 16 * 8 * 32}, {"q8", 16 * 8 * 18}};
+  for (const auto& [kv_dtype, kv_bytes] : cases) {
+    const JsonValue json = Json(2, {"--kv", kv_dtype});
+    EXPECT_EQ(At(At(json, "stats"), "kv_bytes").AsUint64(), kv_bytes)
+        << kv_dtype;
+    EXPECT_EQ(Integers(At(json, "ids")).size(), 2u);
+  }
+  EXPECT_EQ(Text(24, {"--kv", "f32"}), Text(24));
+}
+
 TEST_F(GenerateTest, StatsGoToStderr) {
   std::vector<std::string> args = greedy_;
   args.insert(args.end(), {"3", "--stats"});

@@ -127,11 +127,6 @@ const WrongUsage kWrongUsage[] = {
      2,
      "--modes and --budgets"},
     {"PlanWithoutABudget", {"-m", "x", "info", "--plan"}, 2, "--ram-budget"},
-    {"KvOfALaterVersion", {"-m", "x", "info", "--kv", "q8"}, 5, "--kv"},
-    {"WrongUsageComesBeforeUnsupported",
-     {"--kv", "q8", "-m", "x", "-t", "no", "info"},
-     2,
-     "got 'no'"},
 };
 
 class WrongUsageTest : public ::testing::TestWithParam<WrongUsage> {};

@@ -60,6 +60,17 @@ using TokenizeFunction =
     absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(
         absl::string_view text, bool parse_special)>;
 
+// How keys and values are kept. Within one choice the results depend on nothing
+// else.
+enum class KvDtype {
+  kF32,   // exactly
+  kBF16,  // rounded: half the bytes
+  kQ8,    // rounded to a signed byte, a scale for 32: about a quarter
+};
+
+// "f32", "bf16", "q8".
+LOWMEM_EXPORT absl::string_view KvDtypeName(KvDtype kv_dtype);
+
 struct LoadProgress {
   uint64_t done_bytes = 0;
   uint64_t total_bytes = 0;
@@ -89,6 +100,8 @@ struct EngineOptions {
   // values are taken as they come, but a budget must hold those of a full
   // context.
   uint32_t max_context_tokens = 0;
+  // Others than kF32 change the text; the README says by how much.
+  KvDtype kv_dtype = KvDtype::kF32;
   // Tokens of a prompt that go through a layer together; 0: 128, less when the
   // budget holds no context of eight times that. More are faster and cost
   // activations; one pass over the weights each.

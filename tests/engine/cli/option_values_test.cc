@@ -66,12 +66,15 @@ TEST(OptionValuesTest, ChoicesAreSpeltAsTheyAreNamed) {
   EXPECT_THAT(ParseIo("direct"), Fails(kUsage, "got 'direct'"));
 }
 
-TEST(OptionValuesTest, ChoicesOfLaterVersionsAreKnownButNotSupported) {
-  constexpr absl::StatusCode kLater = absl::StatusCode::kUnimplemented;
-  EXPECT_TRUE(CheckKv("f32").ok());
-  EXPECT_THAT(CheckKv("bf16"), Fails(kLater, "--kv"));
-  EXPECT_THAT(CheckKv("q8"), Fails(kLater, "--kv"));
-  EXPECT_THAT(CheckKv("f16"), Fails(kUsage, "got 'f16'"));
+TEST(OptionValuesTest, KvDtypesByTheirNames) {
+  for (const KvDtype kv_dtype : {KvDtype::kF32, KvDtype::kBF16, KvDtype::kQ8}) {
+    EXPECT_EQ(*ParseKvDtype(KvDtypeName(kv_dtype)), kv_dtype);
+  }
+  EXPECT_EQ(*ParseKvDtype("bf16"), KvDtype::kBF16);
+  for (const char* text : {"f16", "Q8", "", "q8 ", "f32,bf16"}) {
+    EXPECT_THAT(ParseKvDtype(text), Fails(kUsage, "expected f32, bf16 or q8"))
+        << text;
+  }
 }
 
 TEST(OptionValuesTest, StopTextsAreBoundedInLengthAndNumber) {

@@ -272,5 +272,27 @@ TEST_F(EngineTest, MeterSaysWhereTheMemoryIs) {
   }
 }
 
+TEST_F(EngineTest, RoundedKeysAndValuesTakeFewerBytes) {
+  struct Case {
+    KvDtype kv_dtype;
+    uint64_t bytes_per_token;  // 2 layers, 2 heads of 16, keys and values
+  };
+  for (const Case& c : {Case{KvDtype::kF32, 2 * 2 * 2 * 64},
+                        Case{KvDtype::kBF16, 2 * 2 * 2 * 32},
+                        Case{KvDtype::kQ8, 2 * 2 * 2 * 18}}) {
+    EngineOptions options = OptionsFor("llama");
+    options.kv_dtype = c.kv_dtype;
+    const std::unique_ptr<Engine> engine = OpenOrFail(options);
+    ASSERT_NE(engine, nullptr);
+    ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session,
+                         engine->NewSession());
+    ASSERT_THAT(session->AppendIds(golden_[0].ids), IsOk());
+    ASSERT_OK_AND_ASSIGN(const GenerateResult result,
+                         session->Generate(Tokens(5), Continue));
+    EXPECT_EQ(result.meter.kv_bytes, 16 * c.bytes_per_token)
+        << KvDtypeName(c.kv_dtype);
+  }
+}
+
 }  // namespace
 }  // namespace lowmem

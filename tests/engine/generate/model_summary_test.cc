@@ -35,6 +35,17 @@ TEST(ModelSummaryTest, SaysWhatTheModelIs) {
   EXPECT_EQ(summary.checkpoint->tensors().size(), 2 * 9 + 3);
 }
 
+TEST(ModelSummaryTest, RoundedKeysAndValuesLetABudgetHoldMoreTokens) {
+  EngineOptions options = OptionsFor("tiny/qwen2");
+  ASSERT_OK_AND_ASSIGN(const ModelSummary exact, SummarizeModel(options));
+  options.kv_dtype = KvDtype::kQ8;
+  ASSERT_OK_AND_ASSIGN(const ModelSummary rounded, SummarizeModel(options));
+  const ModelFootprint& footprint = rounded.modes[0].full.footprint;
+  EXPECT_EQ(footprint.kv_bytes_per_token, 2 * 2 * 2 * (16 + 2));
+  EXPECT_LT(rounded.modes[0].full.required_bytes(),
+            exact.modes[0].full.required_bytes());
+}
+
 TEST(ModelSummaryTest, AForecastForEachMode) {
   ASSERT_OK_AND_ASSIGN(const ModelSummary summary,
                        SummarizeModel(OptionsFor("tiny/qwen2")));
