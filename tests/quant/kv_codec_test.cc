@@ -27,8 +27,6 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kMax = std::numeric_limits<float>::max();
 constexpr float kSmallest = std::numeric_limits<float>::denorm_min();
-constexpr KvFormat kFormats[] = {KvFormat::kF32, KvFormat::kBF16,
-                                 KvFormat::kQ8};
 constexpr size_t kMaxHeadDim = 256;
 
 // Encoded at an odd address between bytes that must stay.
@@ -239,17 +237,12 @@ TEST(KvCodecTest, Q8WithInfinityOrNaNIsNaNInItsBlockAlone) {
   }
 }
 
-TEST(KvCodecTest, EncodingAgainChangesNothing) {
-  for (const KvFormat format : kFormats) {
-    for (uint32_t seed = 0; seed < 50; ++seed) {
-      const std::vector<float> once =
-          RoundTrip(format, RandomFloats(kMaxHeadDim, seed));
-      if (format == KvFormat::kQ8) {
-        // The largest code need not be 127, so the scale may move.
-        continue;
-      }
-      EXPECT_EQ(RoundTrip(format, once), once);
-    }
+// Not so Q8: the largest code need not be 127, so the scale may move.
+TEST(KvCodecTest, RoundingAgainChangesNothing) {
+  for (uint32_t seed = 0; seed < 50; ++seed) {
+    const std::vector<float> once =
+        RoundTrip(KvFormat::kBF16, RandomFloats(kMaxHeadDim, seed));
+    EXPECT_EQ(RoundTrip(KvFormat::kBF16, once), once);
   }
 }
 
