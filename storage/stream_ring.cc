@@ -54,6 +54,11 @@ bool StreamRing::IsFilledWith(uint64_t nth, size_t range_idx,
   return buffer.range_idx == range_idx && buffer.piece_idx == piece_idx;
 }
 
+bool StreamRing::IsReadNext(size_t range_idx) const {
+  return (num_filled_ > 0 ? buffers_[first_].range_idx : read_range_idx_) ==
+         range_idx;
+}
+
 void StreamRing::ReadAhead() {
   while (num_filled_ < buffers_.size() && read_range_idx_ < ranges_.size()) {
     const uint64_t buffer_idx = (first_ + num_filled_) % buffers_.size();
@@ -210,7 +215,9 @@ absl::StatusOr<StreamedRows> StreamRing::TakeNext(uint64_t max_rows) {
 
 absl::StatusOr<StreamedRows> StreamRing::Take(size_t range_idx, uint64_t row,
                                               uint64_t max_rows) {
-  if (!IsNext(range_idx, row)) LOWMEM_RETURN_IF_ERROR(Aim(range_idx, row));
+  if (!IsNext(range_idx, row) || !IsReadNext(range_idx)) {
+    LOWMEM_RETURN_IF_ERROR(Aim(range_idx, row));
+  }
   ReadAhead();
   absl::StatusOr<StreamedRows> rows = TakeNext(max_rows);
   if (!rows.ok() && !absl::IsCancelled(rows.status())) {

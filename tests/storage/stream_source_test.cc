@@ -134,6 +134,31 @@ TEST_P(StreamSourceTest, PassesMayEndAnywhereAndLeaveOutTheHead) {
   ASSERT_THAT(TakePass(model, *source), IsOk());
 }
 
+// What was announced is no promise: a step that was to be left out may be used.
+TEST_P(StreamSourceTest, AHeadThatWasLeftOutMayBeUsedAllTheSame) {
+  const StreamedModel model;
+  const std::vector<WeightStep>& steps = model.steps();
+  const auto take = [&](StreamSource& source, const WeightStep& step) {
+    for (const TensorId tensor : step.tensors) {
+      ASSERT_THAT(TakeRows(model, source, tensor, 0,
+                           model.checkpoint().tensors()[tensor].num_rows()),
+                  IsOk());
+    }
+  };
+  for (const double share : {0.0, 0.6}) {
+    OPEN_OR_SKIP(source, model, share);
+    for (int pass = 0; pass < 3; ++pass) {
+      source->Prefetch(steps[0]);
+      source->Prefetch(steps[1]);
+      take(*source, steps[0]);
+      // As for a chunk without logits.
+      source->Prefetch(steps[0]);
+      take(*source, steps[1]);
+      take(*source, steps.back());
+    }
+  }
+}
+
 TEST_P(StreamSourceTest, AHeadThatIsNotUsedIsNotRead) {
   const StreamedModel model;
   const std::vector<WeightStep>& steps = model.steps();
