@@ -84,32 +84,33 @@ struct EngineOptions {
   // Threads that compute, the caller's included. 0: one a processor the process
   // may run on. The results do not depend on it.
   uint32_t num_threads = 0;
-  // Bytes that everything of ours may hold: program, tokenizer, weights in
-  // heap, activations, caches. Absent: no limit. Open refuses with
+  // Bytes that everything of ours may hold: program, tokenizer, weights in heap
+  // or mapped, activations, caches, and the page cache that reading leaves.
+  // Absent: no limit. Open refuses with
   // kResourceExhausted, before it reads a weight, when the context does not
   // fit. One session then has what its context needs; several share it, and
-  // fail with the same code when they have used it up. Pages of a mapped file
-  // are the kernel's to take back and do not count; when they do not fit the
-  // budget beside the rest, they are given back after use. In kStream what is
-  // left holds weights.
+  // fail with the same code when they have used it up. What is left holds
+  // weights: in kStream rows in heap, in kMmap a fixed part of the mapping,
+  // beside which a window moves over the rest.
   std::optional<uint64_t> ram_budget_bytes;
   // Longest sequence a session may hold; more than the model was trained for:
-  // what it was trained for. 0: the same, or under a budget the longest that
-  // fits; refused when that is less than one page of keys and values, 16
+  // what it was trained for. 0: the same, or under a budget what sequence_need
+  // says; refused when that is less than one page of keys and values, 16
   // tokens. Scores of attention cost 4 bytes a token and thread; keys and
   // values are taken as they come, but a budget must hold those of a full
   // context.
   uint32_t max_context_tokens = 0;
   // Others than kF32 change the text; the README says by how much.
   KvDtype kv_dtype = KvDtype::kF32;
-  // Tokens of a prompt that go through a layer together; 0: 128, less when the
-  // budget holds no context of eight times that. More are faster and cost
-  // activations; one pass over the weights each.
+  // Tokens of a prompt that go through a layer together; 0: 128, under a budget
+  // less when it holds no context of eight times that, or what sequence_need
+  // allows. More are faster and cost activations; one pass over the weights
+  // each.
   uint32_t prefill_chunk_tokens = 0;
-  // Asked under a budget, and in kStream, once the tokenizer is loaded, when
-  // neither max_context_tokens nor prefill_chunk_tokens says it all. Absent:
-  // the longest context that fits, in kStream one for which a quarter of what
-  // is to spare is enough.
+  // Asked under a budget, and in kStream, once the tokenizer is loaded; an
+  // option that is not 0 goes before its answer. Absent: the longest context
+  // that fits, in kStream and kMmap one for which a quarter of what is to spare
+  // is enough while not all weights fit.
   std::function<absl::StatusOr<SequenceNeed>(TokenizeFunction)> sequence_need;
   // Session::Score will be used: logits of several tokens are held together,
   // up to 4 MiB of them, so that a pass over the head serves as many. Otherwise
