@@ -66,7 +66,8 @@ absl::Status PlannedRows::AddBand(const TensorPlacement& tensor,
       {.row_begin = tensor.row_begin,
        .row_end = tensor.row_begin + tensor.num_rows,
        .resident_end = tensor.row_begin + tensor.resident_rows,
-       .range_idx = range_idx});
+       .range_idx = range_idx,
+       .band_idx = num_bands_++});
   return absl::OkStatus();
 }
 

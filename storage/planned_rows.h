@@ -27,6 +27,7 @@ struct RowBand {
   // Of the other rows, in StreamedRanges; nullopt when they are looked up, or
   // when there are none.
   std::optional<size_t> range_idx;
+  size_t band_idx = 0;  // of all bands of the plan
 };
 
 // Thread safety: const methods are thread-safe. Memory: some 100 bytes a
@@ -39,6 +40,7 @@ class PlannedRows {
 
   // Errors: kInternal for rows that the plan does not have.
   absl::StatusOr<RowBand> Find(TensorId tensor, uint64_t row) const;
+  size_t num_bands() const { return num_bands_; }
 
   // What the caller is about to use, to be called before each step: the ranges
   // [from_idx, to_idx), round and round, would come next but do not. nullopt
@@ -65,6 +67,7 @@ class PlannedRows {
   std::vector<Place> places_;                    // by TensorId
   std::vector<size_t> first_range_idx_of_step_;  // streamed in it, or after it
   size_t announced_step_idx_ = 0;
+  size_t num_bands_ = 0;
   bool has_ranges_ = false;
 };
 

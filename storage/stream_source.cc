@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,11 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "storage/base/aligned_buffer.h"
 #include "storage/base/checked_math.h"
-#include "storage/base/printable.h"
 #include "storage/base/status_macros.h"
 #include "storage/base/units.h"
 #include "storage/block_file.h"
-#include "storage/folder.h"
+#include "storage/planned_rows.h"
 #include "storage/posix_huge_pages.h"
 #include "storage/stream_order.h"
 
@@ -23,7 +21,6 @@ namespace lowmem {
 namespace {
 
 constexpr uint64_t kBlockBytes = BlockFile::kBlockBytes;
-constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 // Far beyond what any disk has use for, and below what would overflow a sum.
 constexpr uint64_t kMaxBuffers = 4096;
 constexpr uint64_t kMaxBufferBytes = uint64_t{1} << 30;
@@ -62,33 +59,18 @@ absl::Status CheckRing(const StreamRingShape& ring, uint64_t max_row_bytes) {
   return absl::OkStatus();
 }
 
-absl::Status CheckPlan(const Checkpoint& checkpoint,
-                       const TensorPlacement& tensor) {
-  bool fits = tensor.tensor < checkpoint.tensors().size();
-  if (fits) {
-    const TensorInfo& info = checkpoint.tensors()[tensor.tensor];
-    fits = RangeFits(tensor.row_begin, tensor.num_rows, info.num_rows()) &&
-           tensor.resident_rows <= tensor.num_rows &&
-           (tensor.num_rows == 0 || tensor.row_bytes == info.row_bytes());
-  }
-  if (fits) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(PrintablePath(checkpoint.path()),
-                   ": the residency plan is of another checkpoint"));
-}
-
 class RingStreamSource final : public StreamSource {
  public:
-  RingStreamSource(const Checkpoint& checkpoint, const StreamRingShape& shape,
+  RingStreamSource(const Checkpoint& checkpoint, PlannedRows rows,
+                   const StreamRingShape& shape,
                    const std::atomic<bool>* cancel)
       : checkpoint_(checkpoint),
+        rows_(std::move(rows)),
         shape_(shape),
-        cancel_(cancel),
-        places_(checkpoint.tensors().size()) {}
+        cancel_(cancel) {}
 
   absl::Status Open(ReadQueueFactory new_queue, const ResidencyPlan& plan,
                     MemoryAccount& account, ProgressRef progress) {
-    LOWMEM_RETURN_IF_ERROR(PlaceTensors(plan));
     const uint64_t max_row_bytes = MaxRowBytes(plan);
     LOWMEM_RETURN_IF_ERROR(CheckRing(shape_, max_row_bytes));
     const uint64_t lookup_bytes = LookupBytes(max_row_bytes);
@@ -116,10 +98,8 @@ class RingStreamSource final : public StreamSource {
                                         progress));
     LOWMEM_RETURN_IF_ERROR(CheckUnchanged());
 
-    std::vector<StreamRange> ranges = StreamedRanges(checkpoint_, plan);
-    PlaceRanges(plan, ranges);
-    ring_.emplace(std::move(ranges), shape_, StreamRing::Order::kCyclic,
-                  *queue_, ring_memory);
+    ring_.emplace(StreamedRanges(checkpoint_, plan), shape_,
+                  StreamRing::Order::kCyclic, *queue_, ring_memory);
     ring_->SetCancel(cancel_);
     ring_->ReadAhead();
     return absl::OkStatus();
@@ -127,26 +107,21 @@ class RingStreamSource final : public StreamSource {
 
   absl::StatusOr<WeightLease> Acquire(TensorId tensor, uint64_t row_begin,
                                       uint64_t max_rows) override {
-    const Band* const band = FindBand(tensor, row_begin);
-    if (band == nullptr) {
-      return absl::InternalError(absl::StrCat(
-          "tensor ", Printable(checkpoint_.tensors()[tensor].name), ": row ",
-          row_begin, " is used but not in the residency plan"));
-    }
-    if (row_begin < band->resident_end) {
+    LOWMEM_ASSIGN_OR_RETURN(const RowBand band, rows_.Find(tensor, row_begin));
+    if (row_begin < band.resident_end) {
       return WeightLease(this, kResidentLease,
-                         block_.data() + band->block_ofs +
-                             (row_begin - band->row_begin) *
+                         block_.data() + block_ofs_of_band_[band.band_idx] +
+                             (row_begin - band.row_begin) *
                                  checkpoint_.tensors()[tensor].row_bytes(),
                          row_begin,
-                         std::min(max_rows, band->resident_end - row_begin));
+                         std::min(max_rows, band.resident_end - row_begin));
     }
     if (check_is_due_) LOWMEM_RETURN_IF_ERROR(CheckUnchanged());
     check_is_due_ = false;
     const bool is_streamed =
-        band->range_idx != kNone &&
-        (max_rows > 1 || ring_->IsNext(band->range_idx, row_begin));
-    return is_streamed ? AcquireStreamed(band->range_idx, row_begin, max_rows)
+        band.range_idx &&
+        (max_rows > 1 || ring_->IsNext(*band.range_idx, row_begin));
+    return is_streamed ? AcquireStreamed(*band.range_idx, row_begin, max_rows)
                        : LookUp(tensor, row_begin);
   }
 
@@ -154,16 +129,8 @@ class RingStreamSource final : public StreamSource {
   // same, and when to see that a pass leaves out a step, such as the head.
   void Prefetch(const WeightStep& step) override {
     check_is_due_ = true;
-    if (step.tensors.empty()) return;
-    const uint32_t step_idx = places_[step.tensors[0]].step_idx;
-    // Said twice: at the end of one pass and the beginning of the next.
-    if (step_idx == kNone || step_idx == announced_step_idx_) return;
-    const size_t usual_step_idx =
-        (announced_step_idx_ + 1) % first_range_idx_of_step_.size();
-    announced_step_idx_ = step_idx;
-    if (ring_->ranges().empty()) return;
-    ring_->LeaveOut(first_range_idx_of_step_[usual_step_idx],
-                    first_range_idx_of_step_[step_idx]);
+    const std::optional<PlannedRows::LeftOut> left_out = rows_.Announce(step);
+    if (left_out) ring_->LeaveOut(left_out->from_idx, left_out->to_idx);
   }
   void SetCancel(const std::atomic<bool>* cancel) override {
     cancel_ = cancel;
@@ -187,83 +154,12 @@ class RingStreamSource final : public StreamSource {
  private:
   enum LeaseKind : uint64_t { kResidentLease, kStreamedLease, kLookupLease };
 
-  struct Band {
-    uint64_t row_begin = 0;
-    uint64_t row_end = 0;
-    uint64_t resident_end = 0;   // rows before it are in the block
-    uint64_t block_ofs = 0;      // of row_begin
-    uint32_t range_idx = kNone;  // of the other rows, in the ring
-  };
-  struct Place {
-    uint32_t step_idx = kNone;  // kNone for what is looked up
-    std::vector<Band> bands;    // in order of rows
-  };
-
   void Release(uint64_t token) override {
     if (token == kStreamedLease) {
       is_streamed_leased_ = false;
       ring_->GiveBack();
     } else if (token == kLookupLease) {
       is_lookup_leased_ = false;
-    }
-  }
-
-  // nullptr for rows that the plan does not have.
-  Band* FindBand(TensorId tensor, uint64_t row) {
-    std::vector<Band>& bands = places_[tensor].bands;
-    const auto after = std::upper_bound(
-        bands.begin(), bands.end(), row,
-        [](uint64_t r, const Band& band) { return r < band.row_begin; });
-    if (after == bands.begin()) return nullptr;
-    Band& band = *(after - 1);
-    return row < band.row_end ? &band : nullptr;
-  }
-
-  absl::Status PlaceTensors(const ResidencyPlan& plan) {
-    const auto place = [&](const TensorPlacement& tensor, uint32_t step_idx) {
-      absl::Status status = CheckPlan(checkpoint_, tensor);
-      if (!status.ok()) return status;
-      Place& of_tensor = places_[tensor.tensor];
-      of_tensor.step_idx = step_idx;
-      Band& band = of_tensor.bands.emplace_back();
-      band.row_begin = tensor.row_begin;
-      band.row_end = tensor.row_begin + tensor.num_rows;
-      band.resident_end = tensor.row_begin + tensor.resident_rows;
-      return status;
-    };
-    for (uint32_t i = 0; i < plan.steps.size(); ++i) {
-      for (const TensorPlacement& tensor : plan.steps[i]) {
-        LOWMEM_RETURN_IF_ERROR(place(tensor, i));
-      }
-    }
-    for (const TensorPlacement& tensor : plan.looked_up) {
-      LOWMEM_RETURN_IF_ERROR(place(tensor, kNone));
-    }
-    for (Place& of_tensor : places_) {
-      std::sort(of_tensor.bands.begin(), of_tensor.bands.end(),
-                [](const Band& a, const Band& b) {
-                  return a.row_begin < b.row_begin;
-                });
-    }
-    return absl::OkStatus();
-  }
-
-  void PlaceRanges(const ResidencyPlan& plan,
-                   const std::vector<StreamRange>& ranges) {
-    for (uint32_t i = 0; i < ranges.size(); ++i) {
-      Band* const band = FindBand(ranges[i].tensor, ranges[i].row_begin);
-      if (band != nullptr) band->range_idx = i;
-    }
-    size_t range_idx = 0;
-    for (const auto& step : plan.steps) {
-      first_range_idx_of_step_.push_back(range_idx);
-      for (const TensorPlacement& tensor : step) {
-        range_idx += tensor.streamed_bytes() > 0;
-      }
-    }
-    // After the last range comes the first.
-    for (size_t& idx : first_range_idx_of_step_) {
-      if (idx == ranges.size()) idx = 0;
     }
   }
 
@@ -274,11 +170,13 @@ class RingStreamSource final : public StreamSource {
     StreamRing ring(std::move(ranges), shape_, StreamRing::Order::kOnce,
                     *queue_, ring_memory);
     ring.SetCancel(cancel_);
+    block_ofs_of_band_.resize(rows_.num_bands());
     uint64_t block_ofs = 0;
     for (size_t i = 0; i < ring.ranges().size(); ++i) {
       const StreamRange& range = ring.ranges()[i];
-      Band* const band = FindBand(range.tensor, range.row_begin);
-      if (band != nullptr) band->block_ofs = block_ofs;
+      LOWMEM_ASSIGN_OR_RETURN(const RowBand band,
+                              rows_.Find(range.tensor, range.row_begin));
+      block_ofs_of_band_[band.band_idx] = block_ofs;
       uint8_t* to = block_.data() + block_ofs;
       for (uint64_t row = range.row_begin; row < range.row_end;) {
         LOWMEM_ASSIGN_OR_RETURN(const StreamedRows rows,
@@ -350,12 +248,11 @@ class RingStreamSource final : public StreamSource {
   }
 
   const Checkpoint& checkpoint_;
+  PlannedRows rows_;
   const StreamRingShape shape_;
   const std::atomic<bool>* cancel_;
-  std::vector<Place> places_;                    // by TensorId
-  std::vector<size_t> first_range_idx_of_step_;  // streamed in it, or after it
-  uint32_t announced_step_idx_ = 0;
-  AlignedBuffer block_;    // resident rows
+  AlignedBuffer block_;  // resident rows
+  std::vector<uint64_t> block_ofs_of_band_;
   AlignedBuffer buffers_;  // the row that is looked up, then the ring
   uint8_t* lookup_row_ = nullptr;
   uint64_t resident_weight_bytes_ = 0;
@@ -401,7 +298,10 @@ absl::StatusOr<std::unique_ptr<StreamSource>> NewStreamSourceOver(
     const ResidencyPlan& plan, const StreamRingShape& ring,
     MemoryAccount& account, ProgressRef progress,
     const std::atomic<bool>* cancel) {
-  auto source = std::make_unique<RingStreamSource>(checkpoint, ring, cancel);
+  LOWMEM_ASSIGN_OR_RETURN(PlannedRows rows,
+                          PlannedRows::Create(checkpoint, plan));
+  auto source = std::make_unique<RingStreamSource>(checkpoint, std::move(rows),
+                                                   ring, cancel);
   LOWMEM_RETURN_IF_ERROR(source->Open(new_queue, plan, account, progress));
   return source;
 }

@@ -94,7 +94,8 @@ struct TextVisitor {
                   std::optional<double> value) {
     if (!value) return Line(name, "-");
     if (unit == Unit::kBytesPerSecond) {
-      return Line(name, FormatBytes(static_cast<uint64_t>(*value)));
+      return Line(
+          name, absl::StrCat(FormatBytes(static_cast<uint64_t>(*value)), "/s"));
     }
     Line(name, unit == Unit::kSeconds ? absl::StrFormat("%.3f s", *value)
                                       : absl::StrFormat("%.2f", *value));

@@ -50,6 +50,12 @@ void TouchAsHugePages(uint8_t* begin, uint8_t* end) {
   madvise(begin, CheckedRoundUp(length, kHugePageBytes).value_or(length),
           MADV_HUGEPAGE);
   for (uint8_t* page = begin; page < end; page += kHugePageBytes) *page = 0;
+#ifdef MADV_COLLAPSE
+  // Where the system gave single pages because memory lies in pieces, or gives
+  // huge ones to nobody by itself: so far that is one page for each.
+  madvise(begin, CheckedRoundUp(length, kHugePageBytes).value_or(length),
+          MADV_COLLAPSE);
+#endif
 #ifdef MADV_COLD
   // Makes single pages of the last huge page, still neighbours, so that those
   // behind `end` can be given back; a whole one would be held until memory is

@@ -70,17 +70,6 @@ class BoundedMmapSourceTest : public ::testing::Test {
   MemoryAccount account_{"weights", MemoryAccount::kUnlimited, nullptr};
 };
 
-TEST_F(BoundedMmapSourceTest, GivesTheBytesOfTheFileAtAnyBudget) {
-  const StreamedModel model;
-  for (int percent = 0; percent <= 104; percent += 8) {
-    SCOPED_TRACE(percent);
-    const auto source = Open(model, percent / 100.0);
-    for (int pass = 0; pass < 3; ++pass) {
-      ASSERT_THAT(TakePass(model, *source), IsOk());
-    }
-  }
-}
-
 TEST_F(BoundedMmapSourceTest, GivesTheBytesOfTheFileWithAnyWindow) {
   const StreamedModel model;
   for (const uint64_t more_pages : {1, 7, 8, 33, 100, 1000}) {
@@ -95,14 +84,6 @@ TEST_F(BoundedMmapSourceTest, GivesTheBytesOfTheFileWithAnyWindow) {
   }
 }
 
-TEST_F(BoundedMmapSourceTest, TakersMayAskForFewRows) {
-  const StreamedModel model;
-  const auto source = Open(model, 0.2);
-  for (const uint64_t max_rows : {1, 2, 3, 7, 50}) {
-    ASSERT_THAT(TakePass(model, *source, max_rows), IsOk()) << max_rows;
-  }
-}
-
 TEST_F(BoundedMmapSourceTest, AtMostAPartOfTheWindowIsLeasedAtOnce) {
   const StreamedModel model;
   const auto source = Open(model, 0.0);
@@ -110,50 +91,6 @@ TEST_F(BoundedMmapSourceTest, AtMostAPartOfTheWindowIsLeasedAtOnce) {
                        source->Acquire(model.Find("layer0.up"), 0, 64));
   EXPECT_GE(lease.num_rows(), 1u);
   EXPECT_LE(lease.num_rows() * 4096, SmallWindow() / 4);
-}
-
-TEST_F(BoundedMmapSourceTest, AnyOrderOfUseIsRight) {
-  const StreamedModel model;
-  for (const double share : {0.0, 0.5}) {
-    const auto source = Open(model, share);
-    std::mt19937 random(7);
-    const size_t num_tensors = model.checkpoint().tensors().size();
-    for (int i = 0; i < 400; ++i) {
-      const TensorId tensor = static_cast<TensorId>(random() % num_tensors);
-      if (model.checkpoint().tensors()[tensor].name == "first") continue;
-      const uint64_t num_rows = model.checkpoint().tensors()[tensor].num_rows();
-      const uint64_t row = random() % num_rows;
-      const uint64_t end = row + 1 + random() % (num_rows - row);
-      ASSERT_THAT(TakeRows(model, *source, tensor, row, end, 1 + random() % 20),
-                  IsOk())
-          << i;
-      // What is announced need not come true.
-      if (random() % 4 == 0) source->Prefetch(model.steps()[random() % 3]);
-    }
-    ASSERT_THAT(TakePass(model, *source), IsOk());
-  }
-}
-
-TEST_F(BoundedMmapSourceTest, PassesMayEndAnywhereAndLeaveOutTheHead) {
-  const StreamedModel model;
-  const auto source = Open(model, 0.1);
-  const TensorId embedding = model.Find("embedding");
-  for (size_t num_steps = 0; num_steps < 3; ++num_steps) {
-    for (const uint64_t row : {96, 0, 50}) {
-      ASSERT_THAT(TakeRows(model, *source, embedding, row, row + 1), IsOk());
-    }
-    for (size_t i = 0; i < num_steps; ++i) {
-      ASSERT_THAT(TakeStep(model, *source, model.steps()[i]), IsOk());
-    }
-    // Broken off within a tensor.
-    ASSERT_THAT(TakeRows(model, *source, model.Find("layer1.up"), 0, 40),
-                IsOk());
-  }
-  // The head in tiles: walked again and again.
-  for (int tile = 0; tile < 3; ++tile) {
-    ASSERT_THAT(TakeStep(model, *source, model.steps().back()), IsOk());
-  }
-  ASSERT_THAT(TakePass(model, *source), IsOk());
 }
 
 TEST_F(BoundedMmapSourceTest, AHeadThatIsNotUsedIsNotFetched) {
@@ -184,26 +121,6 @@ TEST_F(BoundedMmapSourceTest, AHeadThatIsNotUsedIsNotFetched) {
       ASSERT_THAT(TakePass(model, *source), IsOk());
     }
   }
-}
-
-TEST_F(BoundedMmapSourceTest, LookingUpRowsLeavesWhatWasFetchedAlone) {
-  const StreamedModel model;
-  const auto source = Open(model, 0.0);
-  ASSERT_THAT(TakePass(model, *source), IsOk());
-  const uint64_t before = source->streamed_bytes();
-  ASSERT_THAT(TakePass(model, *source), IsOk());
-  const uint64_t pass_bytes = source->streamed_bytes() - before;
-  for (const uint64_t row : {3, 90, 3}) {
-    ASSERT_THAT(TakeRows(model, *source, model.Find("embedding"), row, row + 1),
-                IsOk());
-    // The head too, as where the embedding is tied to it.
-    ASSERT_THAT(TakeRows(model, *source, model.Find("head"), row, row + 1),
-                IsOk());
-  }
-  const uint64_t lookup_bytes = source->streamed_bytes() - before - pass_bytes;
-  EXPECT_LE(lookup_bytes, 6 * 2 * PageBytes());
-  ASSERT_THAT(TakePass(model, *source), IsOk());
-  EXPECT_EQ(source->streamed_bytes(), before + 2 * pass_bytes + lookup_bytes);
 }
 
 TEST_F(BoundedMmapSourceTest, APassFetchesWhatThePlanSaysAndThePagesAtItsEnds) {
@@ -243,25 +160,6 @@ TEST_F(BoundedMmapSourceTest, LeasesPointIntoOneMappingOfTheFile) {
   EXPECT_THAT(begins, ::testing::Each(begins[0]));
 }
 
-TEST_F(BoundedMmapSourceTest, ASecondLeaseOfStreamedRowsIsOurBug) {
-  const StreamedModel model;
-  const auto source = Open(model, 0.0);
-  const TensorId up = model.Find("layer0.up");
-  const TensorId embedding = model.Find("embedding");
-  {
-    ASSERT_OK_AND_ASSIGN(const WeightLease first, source->Acquire(up, 0, 2));
-    EXPECT_THAT(source->Acquire(up, 2, 2),
-                Fails(absl::StatusCode::kInternal, "leased"));
-    ASSERT_OK_AND_ASSIGN(const WeightLease row,
-                         source->Acquire(embedding, 5, 1));
-    EXPECT_THAT(source->Acquire(embedding, 6, 1),
-                Fails(absl::StatusCode::kInternal, "leased"));
-    EXPECT_EQ(std::string(reinterpret_cast<const char*>(first.data()), 8192),
-              model.Bytes(up, 0, 2));
-  }
-  EXPECT_THAT(TakePass(model, *source), IsOk());
-}
-
 TEST_F(BoundedMmapSourceTest, ATruncatedFileIsUnavailable) {
   for (const double share : {0.0, 0.5}) {
     const StreamedModel model;
@@ -291,28 +189,6 @@ TEST_F(BoundedMmapSourceTest, ATruncatedFileIsUnavailable) {
     EXPECT_THAT(source->Acquire(model.Find("layer0.norm"), 0, 1),
                 Fails(kUnavailable, "changed while it was in use"));
   }
-}
-
-TEST_F(BoundedMmapSourceTest, AFileThatWasWrittenIsNoticedAtTheNextStep) {
-  const StreamedModel model;
-  const auto source = Open(model, 0.1);
-  ASSERT_THAT(TakeStep(model, *source, model.steps()[0]), IsOk());
-  fs::last_write_time(model.path(),
-                      fs::file_time_type::clock::now() - std::chrono::hours(1));
-  EXPECT_THAT(TakeStep(model, *source, model.steps()[1]),
-              Fails(kUnavailable, "written or replaced"));
-  EXPECT_THAT(TakeStep(model, *source, model.steps()[1]),
-              Fails(kUnavailable, "written or replaced"));
-}
-
-TEST_F(BoundedMmapSourceTest, MayBeDestroyedAtAnyTime) {
-  const StreamedModel model;
-  for (int num_rows = 0; num_rows < 64; num_rows += 9) {
-    const auto source = Open(model, 0.0);
-    ASSERT_THAT(TakeRows(model, *source, model.Find("layer0.up"), 0, num_rows),
-                IsOk());
-  }
-  EXPECT_EQ(account_.used_bytes(), 0u);
 }
 
 TEST_F(BoundedMmapSourceTest, ChargesItsFootprint) {
