@@ -23,6 +23,9 @@ namespace {
 // hint is of no use and does no harm.
 constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
+// MADV_COLLAPSE of Linux 6.1, which headers of C libraries have only lately.
+constexpr int kCollapse = 25;
+
 // Pages are larger than 4096 bytes on some ARM systems.
 uint64_t PageBytes() {
   return std::max<uint64_t>(AlignedBuffer::kAlignmentBytes,
@@ -50,12 +53,10 @@ void TouchAsHugePages(uint8_t* begin, uint8_t* end) {
   madvise(begin, CheckedRoundUp(length, kHugePageBytes).value_or(length),
           MADV_HUGEPAGE);
   for (uint8_t* page = begin; page < end; page += kHugePageBytes) *page = 0;
-#ifdef MADV_COLLAPSE
-  // Where the system gave single pages because memory lies in pieces, or gives
-  // huge ones to nobody by itself: so far that is one page for each.
+  // Where the system gave a single page because memory lies in pieces, or gives
+  // huge ones to nobody by itself. Older systems refuse it.
   madvise(begin, CheckedRoundUp(length, kHugePageBytes).value_or(length),
-          MADV_COLLAPSE);
-#endif
+          kCollapse);
 #ifdef MADV_COLD
   // Makes single pages of the last huge page, still neighbours, so that those
   // behind `end` can be given back; a whole one would be held until memory is
