@@ -27,20 +27,14 @@ class AdaptiveReadQueue final : public ReadQueue {
   bool IsDone(uint32_t slot) override { return QueueOf(slot).IsDone(slot); }
 
   bool WaitAtMost(uint32_t slot, int timeout_ms) override {
-    const bool measures = IsMeasuring() && !IsDone(slot);
-    const double begin_s = measures ? now_s_() : 0;
+    if (IsDone(slot)) return true;
+    const double begin_s = now_s_();
     const bool is_done = QueueOf(slot).WaitAtMost(slot, timeout_ms);
-    if (measures) waited_s_ += now_s_() - begin_s;
+    waited_s_ += now_s_() - begin_s;
     return is_done;
   }
 
   absl::Status Wait(uint32_t slot) override {
-    if (!IsMeasuring()) {
-      --num_open_[slots_[slot].method];
-      absl::Status status = QueueOf(slot).Wait(slot);
-      CloseUnused();
-      return status;
-    }
     const bool waits = !IsDone(slot);
     const double begin_s = now_s_();
     absl::Status status = QueueOf(slot).Wait(slot);
@@ -67,10 +61,6 @@ class AdaptiveReadQueue final : public ReadQueue {
   };
 
   ReadQueue& QueueOf(uint32_t slot) { return *queues_[slots_[slot].method]; }
-
-  bool IsMeasuring() const {
-    return !trial_.is_settled() || !trial_.bytes_per_s().has_value();
-  }
 
   // A stretch is timed from a moment on at which as many reads are in flight as
   // at its end, all of them by its method: when the first read is over that was

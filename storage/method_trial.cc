@@ -6,21 +6,27 @@
 namespace lowmem {
 
 std::optional<double> MethodTrial::bytes_per_s() const {
+  if (settled_s_ > 0) return settled_bytes_ / settled_s_;
   if (best_[method_] == 0) return std::nullopt;
   return best_[method_];
 }
 
 void MethodTrial::Record(uint64_t num_bytes, double elapsed_s,
                          double waited_s) {
-  if (is_settled_ && best_[method_] > 0) return;
+  const bool counts =
+      elapsed_s > 0 && waited_s >= kMinWaitingShare * elapsed_s;
+  if (is_settled_) {
+    settled_bytes_ += counts ? static_cast<double>(num_bytes) : 0;
+    settled_s_ += counts ? elapsed_s : 0;
+    return;
+  }
   trial_s_ += elapsed_s;
-  if (elapsed_s <= 0 || waited_s < kMinWaitingShare * elapsed_s) {
+  if (!counts) {
     if (++num_idle_ == kMaxIdleStretches) Settle();
     return;
   }
   best_[method_] =
       std::max(best_[method_], static_cast<double>(num_bytes) / elapsed_s);
-  if (is_settled_) return;
   ++num_counted_;
   const bool is_over = best_.size() == 1 ||
                        num_counted_ == kNumRounds * best_.size() ||

@@ -35,11 +35,11 @@ class MethodTrial {
   size_t method() const { return method_; }
   // Whether method() stays what it is.
   bool is_settled() const { return is_settled_; }
-  // Of method(), once a stretch of it has counted.
+  // Of method(), once a stretch of it has counted: of all that did since it was
+  // chosen, and before there are any of the best one.
   std::optional<double> bytes_per_s() const;
 
-  // A stretch by method() is over. Once settled only the first one that counts
-  // is looked at.
+  // A stretch by method() is over.
   void Record(uint64_t num_bytes, double elapsed_s, double waited_s);
 
  private:
@@ -50,6 +50,8 @@ class MethodTrial {
   size_t num_counted_ = 0;
   size_t num_idle_ = 0;
   double trial_s_ = 0;
+  double settled_bytes_ = 0;  // of stretches that counted since
+  double settled_s_ = 0;
   bool is_settled_ = false;
 };
 

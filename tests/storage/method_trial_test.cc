@@ -72,8 +72,17 @@ TEST(MethodTrialTest, StretchesInWhichTheDiskWasNotWaitedForDoNotCount) {
   trial.Record(kBytes, 0.01, 0.01);  // measured for those who ask
   EXPECT_EQ(trial.method(), 0u);
   EXPECT_NEAR(trial.bytes_per_s().value_or(0), kBytes / 0.01, 1);
-  trial.Record(kBytes, 0.001, 0.001);
+}
+
+TEST(MethodTrialTest, TheRateIsThatOfAllStretchesThatCountSinceTheChoice) {
+  MethodTrial trial(1);
+  trial.Record(kBytes, 0.1, 0.1);  // as reading began
+  EXPECT_NEAR(trial.bytes_per_s().value_or(0), kBytes / 0.1, 1);
+  trial.Record(kBytes, 0.01, 0.01);
   EXPECT_NEAR(trial.bytes_per_s().value_or(0), kBytes / 0.01, 1);
+  trial.Record(kBytes, 0.01, 0.001);  // not waited for
+  trial.Record(kBytes, 0.03, 0.02);
+  EXPECT_NEAR(trial.bytes_per_s().value_or(0), 2 * kBytes / 0.04, 1);
 }
 
 TEST(MethodTrialTest, ASlowDiskIsNotTriedForLong) {
