@@ -59,7 +59,7 @@ class WindowedMmapSource final : public BoundedMmapSource {
     for (const auto& file : checkpoint_.files()) {
       LOWMEM_ASSIGN_OR_RETURN(std::unique_ptr<FileMapping> mapping,
                               file->Map());
-      mapping->AdviseRandom();
+      mapping->AdviseSinglePages();
       // What headers and earlier runs left: besides being too much, it may be
       // cached in pieces larger than pages, which leave the cache as a whole or
       // not at all.
@@ -69,9 +69,9 @@ class WindowedMmapSource final : public BoundedMmapSource {
     }
     resident_ = ResidentPages(checkpoint_, plan);
     resident_weight_bytes_ = plan.resident_bytes;
+    window_.emplace(files, StreamedRanges(checkpoint_, plan), resident_,
+                    window_bytes);
     LOWMEM_RETURN_IF_ERROR(LoadResident(files, progress));
-    window_.emplace(std::move(files), StreamedRanges(checkpoint_, plan),
-                    resident_, window_bytes);
     window_->FetchAhead();
     return absl::OkStatus();
   }
@@ -137,7 +137,7 @@ class WindowedMmapSource final : public BoundedMmapSource {
       is_streamed_leased_ = false;
       window_->GiveBack();
     } else if (token == kLookupLease) {
-      window_->held().GiveBackLookedUp(*looked_up_);
+      window_->held().DropAround(*looked_up_);
       looked_up_.reset();
     }
   }
@@ -185,6 +185,7 @@ class WindowedMmapSource final : public BoundedMmapSource {
       LOWMEM_RETURN_IF_ERROR(Explain(files[piece.file_idx].mapping->Populate(
                                          piece.begin, piece.num_bytes()),
                                      piece.file_idx));
+      window_->held().DropAround(piece);
       done_bytes += piece.num_bytes();
       LOWMEM_RETURN_IF_ERROR(progress(done_bytes, resident_.num_bytes()));
     }

@@ -40,8 +40,9 @@ class FileMapping {
   virtual void Drop(uint64_t offset, uint64_t length) const = 0;
 
   // From now on a page that is touched and absent is read alone, not together
-  // with pages around it. To be called before others use the mapping.
-  virtual void AdviseRandom() = 0;
+  // with pages around it, and one that the cache holds as a part of a huge page
+  // does not bring in all of that. To be called before others use the mapping.
+  virtual void AdviseSinglePages() = 0;
   // Waits until the pages of the range are in memory and maps them, so that no
   // thread faults on them. Where the kernel cannot (before Linux 5.14), nothing
   // happens, and they come in when they are touched.

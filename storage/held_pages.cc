@@ -16,11 +16,10 @@ constexpr uint64_t kFetchBytes = 128 * kKiB;
 
 // Where the kernel maps a page it maps those around it too that are in the
 // cache anyway, because another process uses them or the file lives in memory:
-// within this stretch (fault_around_bytes, which nobody changes).
-constexpr uint64_t kMappedAroundBytes = 64 * kKiB;
-
+// 64 KiB (fault_around_bytes), and since Linux 6.18 the whole piece in which
+// they are cached, within what one page table covers.
 PageRun WithPagesAround(PageRun run) {
-  const uint64_t unit = std::max(kMappedAroundBytes, PageBytes());
+  const uint64_t unit = PageTableSpanBytes();
   run.begin -= run.begin % unit;
   run.end = (run.end + unit - 1) / unit * unit;
   return run;
@@ -39,9 +38,7 @@ void FetchExactly(const RandomAccessFile& file, const PageRun& run) {
 }
 
 HeldPages::HeldPages(std::vector<MappedFile> files, const PageSet& resident)
-    : files_(std::move(files)), resident_(resident) {
-  for (const PageRun& run : resident_.runs()) DropUnused(WithPagesAround(run));
-}
+    : files_(std::move(files)), resident_(resident) {}
 
 void HeldPages::Fetch(size_t range_idx, const PageRun& pages) {
   FetchExactly(*files_[pages.file_idx].file, pages);
@@ -82,7 +79,7 @@ void HeldPages::DropAll() {
   while (!pieces_.empty()) DropFront();
 }
 
-void HeldPages::GiveBackLookedUp(const PageRun& run) {
+void HeldPages::DropAround(const PageRun& run) {
   DropUnused(WithPagesAround(run));
 }
 
@@ -98,7 +95,7 @@ absl::Status HeldPages::LookUp(const PageRun& run) {
   }
   absl::Status status =
       files_[run.file_idx].mapping->Populate(run.begin, run.num_bytes());
-  if (!status.ok()) GiveBackLookedUp(run);
+  if (!status.ok()) DropAround(run);
   return status;
 }
 

@@ -41,7 +41,7 @@ class HeldPages {
     uint64_t arrived_end = 0;  // pages before it have been waited for
   };
 
-  // The resident pages are mapped already.
+  // None of them is mapped, or only resident ones.
   HeldPages(std::vector<MappedFile> files, const PageSet& resident);
   HeldPages(const HeldPages&) = delete;
   HeldPages& operator=(const HeldPages&) = delete;
@@ -66,7 +66,9 @@ class HeldPages {
   // is, now and when they are given back.
   // Errors: those of FileMapping::Populate.
   absl::Status LookUp(const PageRun& run);
-  void GiveBackLookedUp(const PageRun& run);
+  // Gives back a run that is neither resident nor a piece's, and what the
+  // system mapped around it by itself.
+  void DropAround(const PageRun& run);
 
  private:
   bool IsInAPiece(const PageRun& run) const;

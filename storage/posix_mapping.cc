@@ -82,10 +82,10 @@ class PosixMapping final : public FileMapping {
                   POSIX_FADV_DONTNEED);
   }
 
-  void AdviseRandom() override {
+  void AdviseSinglePages() override {
     if (size_bytes_ == 0) return;
-    is_random_ = true;
-    madvise(data_, size_bytes_, MADV_RANDOM);
+    is_by_single_pages_ = true;
+    TakeSinglePages(0, size_bytes_);
   }
 
   absl::Status Populate(uint64_t offset, uint64_t length) const override {
@@ -118,10 +118,17 @@ class PosixMapping final : public FileMapping {
       return;
     }
     // And makes it one with its neighbours again.
-    if (is_random_) madvise(data_ + begin, end - begin, MADV_RANDOM);
+    if (is_by_single_pages_) TakeSinglePages(begin, end - begin);
   }
 
  private:
+  void TakeSinglePages(uint64_t begin, uint64_t length) const {
+    madvise(data_ + begin, length, MADV_RANDOM);
+#ifdef MADV_NOHUGEPAGE
+    madvise(data_ + begin, length, MADV_NOHUGEPAGE);
+#endif
+  }
+
   // Whether pages spread over [begin, end) are all in memory. `begin` is a
   // page's.
   bool LooksResident(uint64_t begin, uint64_t end) const {
@@ -146,7 +153,7 @@ class PosixMapping final : public FileMapping {
   uint8_t* const data_;
   const size_t size_bytes_;
   const bool may_ask_for_pages_;
-  bool is_random_ = false;
+  bool is_by_single_pages_ = false;
 };
 
 // MAP_FAILED when there is no such room.
@@ -155,7 +162,8 @@ void* MapAligned(size_t size_bytes, uint64_t alignment, int fd) {
       size_bytes > std::numeric_limits<size_t>::max() - alignment) {
     return mmap(nullptr, size_bytes, PROT_READ, MAP_SHARED, fd, 0);
   }
-  // Room that surely holds an aligned part of that size; the rest is given back.
+  // Room that surely holds an aligned part of that size; the rest is given
+  // back.
   const size_t room_bytes = size_bytes + static_cast<size_t>(alignment);
   void* const room = mmap(nullptr, room_bytes, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

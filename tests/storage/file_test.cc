@@ -286,7 +286,7 @@ TEST(FileMappingTest, PopulatesFreesAndGivesTheSameBytes) {
   fs::resize_file(path, size_bytes);
   ASSERT_OK_AND_ASSIGN(const auto file, OpenFile(path));
   ASSERT_OK_AND_ASSIGN(const auto mapping, file->Map());
-  mapping->AdviseRandom();
+  mapping->AdviseSinglePages();
   const auto mapped_bytes = [&path] {
     return testing::MappedMemoryOf(path).resident_bytes;
   };
