@@ -13,8 +13,9 @@
 
 namespace lowmem::cli {
 
-// The smaller of the available memory and the control group's limit, less a
-// margin of 1/16 of it, at least 32 MiB, for what else runs there. Errors:
+// The smaller of what the machine and what the control group have available,
+// less a margin of 1/16, at least 32 MiB and 4 MiB, for what else runs there.
+// Errors:
 // kInvalidArgument when the system tells neither figure; kResourceExhausted
 // when the margin leaves nothing.
 absl::StatusOr<uint64_t> AutoRamBudget(const ProcessMemory& memory);

@@ -21,6 +21,10 @@ namespace {
 // seven models, 1 to 8 threads. Code and libraries are 5.9 MiB of it; the
 // rest is stacks, tensor table and configuration.
 constexpr uint64_t kProgramBytes = 6 * kMiB + kMiB / 2;
+// A further thread touches 3 KiB of its stack; the kernel holds some 30 KiB for
+// it, which a control group counts.
+constexpr uint32_t kProgramThreads = 8;
+constexpr uint64_t kBytesPerThread = 48 * kKiB;
 
 // What an AlignedBuffer of that size is charged.
 uint64_t WholePages(uint64_t num_bytes) {
@@ -113,6 +117,10 @@ absl::StatusOr<ModelFootprint> AddActivations(const ModelFootprint& model,
       Transformer::ActivationBytes(config, options, num_threads));
   ModelFootprint footprint = model;
   footprint.arena_bytes = WholePages(activation_bytes);
+  if (num_threads > kProgramThreads) {
+    footprint.program_bytes +=
+        (num_threads - kProgramThreads) * kBytesPerThread;
+  }
   footprint.context_tokens = options.max_context_tokens;
   return footprint;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 #include <vector>
@@ -19,11 +20,12 @@
 namespace lowmem {
 namespace {
 
-// Above any list of mounts that was seen, and a bound on what a planted one costs.
+// Above any list of mounts that was seen, and a bound on what a planted one
+// costs.
 constexpr size_t kMaxFileBytes = 1u << 20;
 
-// The file's text; empty where there is none. Files of /proc have no size, so it is
-// read to its end.
+// The file's text; empty where there is none. Files of /proc have no size, so
+// it is read to its end.
 std::string ReadText(const std::string& path) {
   std::string text;
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -63,8 +65,8 @@ std::optional<uint64_t> FindKilobytes(absl::string_view text,
   return *kilobytes * kKiB;
 }
 
-// Field 12 of /proc/self/stat. Field 2, the program's name in parentheses, may hold
-// spaces and parentheses, so fields are counted from the last one.
+// Field 12 of /proc/self/stat. Field 2, the program's name in parentheses, may
+// hold spaces and parentheses, so fields are counted from the last one.
 std::optional<uint64_t> MajorFaults(absl::string_view stat) {
   const size_t name_end = stat.rfind(") ");
   if (name_end == absl::string_view::npos) return std::nullopt;
@@ -75,25 +77,56 @@ std::optional<uint64_t> MajorFaults(absl::string_view stat) {
   return LeadingUint(fields[kMajorFaultsIdx]);
 }
 
+struct GroupFiles {
+  const char* limit;
+  const char* peak;
+  const char* used;
+  // Of memory.stat, groups below included.
+  const char* cache_labels[2];
+};
+constexpr GroupFiles kFilesV1 = {
+    "/memory.limit_in_bytes",
+    "/memory.max_usage_in_bytes",
+    "/memory.usage_in_bytes",
+    {"total_inactive_file ", "total_active_file "}};
+constexpr GroupFiles kFilesV2 = {"/memory.max",
+                                 "/memory.peak",
+                                 "/memory.current",
+                                 {"inactive_file ", "active_file "}};
+
+// Nothing known to be used is nothing used.
+uint64_t UsedBytes(const std::string& folder, const GroupFiles& files) {
+  const uint64_t used_bytes =
+      LeadingUint(ReadText(folder + files.used)).value_or(0);
+  const std::string stat = ReadText(folder + "/memory.stat");
+  uint64_t cache_bytes = 0;
+  for (const char* label : files.cache_labels) {
+    cache_bytes += FindField(stat, label).value_or(0);
+  }
+  return used_bytes - std::min(cache_bytes, used_bytes);
+}
+
 void ReadMemoryGroup(const std::string& root, const ControlGroup& group,
                      ProcessMemory& memory) {
-  const char* limit_file =
-      group.is_v2 ? "/memory.max" : "/memory.limit_in_bytes";
-  const char* peak_file =
-      group.is_v2 ? "/memory.peak" : "/memory.max_usage_in_bytes";
-  // Version 1 says "no limit" with a number just below 2^63, version 2 with "max".
+  const GroupFiles& files = group.is_v2 ? kFilesV2 : kFilesV1;
+  // Version 1 says "no limit" with a number just below 2^63, version 2 with
+  // "max".
   constexpr uint64_t kNoLimitBytes = uint64_t{1} << 62;
 
   const std::string base = absl::StrCat(root, group.mount_point);
   const std::optional<uint64_t> peak_bytes =
-      LeadingUint(ReadText(absl::StrCat(base, group.path, peak_file)));
+      LeadingUint(ReadText(absl::StrCat(base, group.path, files.peak)));
   if (peak_bytes) memory.cgroup_peak_bytes = peak_bytes;
   for (std::string path = group.path;; path.resize(path.rfind('/'))) {
+    const std::string folder = base + path;
     const std::optional<uint64_t> limit_bytes =
-        LeadingUint(ReadText(absl::StrCat(base, path, limit_file)));
-    if (limit_bytes && *limit_bytes < kNoLimitBytes &&
-        *limit_bytes < memory.cgroup_limit_bytes.value_or(kNoLimitBytes)) {
-      memory.cgroup_limit_bytes = limit_bytes;
+        LeadingUint(ReadText(folder + files.limit));
+    if (limit_bytes && *limit_bytes < kNoLimitBytes) {
+      const uint64_t available_bytes =
+          *limit_bytes - std::min(UsedBytes(folder, files), *limit_bytes);
+      memory.cgroup_available_bytes =
+          std::min(available_bytes,
+                   memory.cgroup_available_bytes.value_or(kNoLimitBytes));
     }
     if (path.empty()) return;
   }
@@ -115,7 +148,8 @@ ProcessMemory ReadProcessMemory(const std::string& root) {
 
   const std::string cgroup = ReadText(root + "/proc/self/cgroup");
   const std::string mountinfo = ReadText(root + "/proc/self/mountinfo");
-  // Both versions may be mounted; memory is governed by the one that has its files.
+  // Both versions may be mounted; memory is governed by the one that has its
+  // files.
   for (const bool is_v2 : {false, true}) {
     if (const auto group = FindMemoryGroup(mountinfo, cgroup, is_v2)) {
       ReadMemoryGroup(root, *group, memory);

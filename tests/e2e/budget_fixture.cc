@@ -71,8 +71,10 @@ bool CanLimit(std::string* reason) {
   return group.ok();
 }
 
-uint64_t LeastBudget(const std::string& model, const std::string& mode) {
-  const SubprocessResult info = RunCli({"-m", model, "--json", "info"});
+uint64_t LeastBudget(const std::string& model, const std::string& mode,
+                     int num_threads) {
+  const SubprocessResult info =
+      RunCli({"-m", model, "--json", "-t", absl::StrCat(num_threads), "info"});
   EXPECT_EQ(info.exit_code, 0) << info.err;
   const JsonValue json = ParseJsonText(info.out);
   const uint64_t least =

@@ -60,7 +60,8 @@ bool CanLimit(std::string* reason);
 
 // What `info` gives as the least budget of a mode, and what copy needs: the
 // whole model.
-uint64_t LeastBudget(const std::string& model, const std::string& mode);
+uint64_t LeastBudget(const std::string& model, const std::string& mode,
+                     int num_threads = 2);
 
 // `count` budgets from the least of the mode to one that holds the model,
 // evenly spaced.

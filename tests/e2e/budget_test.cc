@@ -98,6 +98,20 @@ TEST_P(BudgetTest, AGroupOfTheBudgetIsEnough) {
   }
 }
 
+TEST_P(BudgetTest, ManyThreadsAreWithinTheBudgetToo) {
+  constexpr int kNumThreads = 256;
+  std::string reason;
+  if (!CanLimit(&reason)) GTEST_SKIP() << reason;
+  BudgetRun run =
+      Run(LeastBudget(model_->path(), GetParam(), kNumThreads), kNumThreads);
+  run.limit_bytes = run.budget_bytes;
+  const BudgetResult result = Generate(run);
+  EXPECT_EQ(result.ids, Generate(Copy()).ids);
+  EXPECT_EQ(result.group.num_oom_kills, 0u);
+  if (kIsSanitized) return;
+  EXPECT_LE(result.process.peak_bytes, *run.budget_bytes);
+}
+
 TEST_P(BudgetTest, OnePageLessThanTheLeastIsRefused) {
   const uint64_t least = LeastBudget(model_->path(), GetParam());
   const SubprocessResult result = RunCli(ArgsOf(Run(least - 4096, 2)));

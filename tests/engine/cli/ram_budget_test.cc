@@ -13,7 +13,7 @@ ProcessMemory Memory(std::optional<uint64_t> available,
                      std::optional<uint64_t> limit) {
   ProcessMemory memory;
   memory.available_bytes = available;
-  memory.cgroup_limit_bytes = limit;
+  memory.cgroup_available_bytes = limit;
   return memory;
 }
 
@@ -29,10 +29,18 @@ TEST(RamBudgetTest, MarginIsAtLeast32MiB) {
   EXPECT_EQ(*AutoRamBudget(Memory(32 * kMiB + 1, std::nullopt)), 1u);
 }
 
+TEST(RamBudgetTest, AGroupMayBeThereForThisProcessAlone) {
+  EXPECT_EQ(*AutoRamBudget(Memory(16 * kGiB, 64 * kMiB)), 60 * kMiB);
+  EXPECT_EQ(*AutoRamBudget(Memory(16 * kGiB, 512 * kMiB)), 480 * kMiB);
+  EXPECT_THAT(AutoRamBudget(Memory(16 * kGiB, 4 * kMiB)),
+              Fails(absl::StatusCode::kResourceExhausted,
+                    "the control group has no memory to spare"));
+}
+
 TEST(RamBudgetTest, NothingToSpareIsAResourceError) {
-  EXPECT_THAT(
-      AutoRamBudget(Memory(32 * kMiB, std::nullopt)),
-      Fails(absl::StatusCode::kResourceExhausted, "no memory to spare"));
+  EXPECT_THAT(AutoRamBudget(Memory(32 * kMiB, std::nullopt)),
+              Fails(absl::StatusCode::kResourceExhausted,
+                    "the machine has no memory to spare"));
   EXPECT_THAT(AutoRamBudget(Memory(kGiB, 0)),
               Fails(absl::StatusCode::kResourceExhausted, "got 0 B"));
 }

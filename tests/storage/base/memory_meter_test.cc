@@ -73,7 +73,7 @@ TEST(MemoryMeterTest, AbsentFilesGiveNoFigures) {
   EXPECT_EQ(memory.major_faults, std::nullopt);
   EXPECT_EQ(memory.storage_read_bytes, std::nullopt);
   EXPECT_EQ(memory.cgroup_peak_bytes, std::nullopt);
-  EXPECT_EQ(memory.cgroup_limit_bytes, std::nullopt);
+  EXPECT_EQ(memory.cgroup_available_bytes, std::nullopt);
   EXPECT_EQ(memory.available_bytes, std::nullopt);
 }
 
@@ -104,7 +104,7 @@ TEST(MemoryMeterTest, SmallestLimitOfNestedV2Groups) {
       .Add("/sys/fs/cgroup/user.slice/app.scope/inner/memory.max", "max\n")
       .Add("/sys/fs/cgroup/user.slice/app.scope/inner/memory.peak", "4096\n")
       .Add("/sys/fs/cgroup/user.slice/memory.peak", "8192\n");
-  EXPECT_EQ(root.Read().cgroup_limit_bytes, 536870912u);
+  EXPECT_EQ(root.Read().cgroup_available_bytes, 536870912u);
   EXPECT_EQ(root.Read().cgroup_peak_bytes, 4096u);
 }
 
@@ -117,8 +117,32 @@ TEST(MemoryMeterTest, SmallestLimitOfNestedV1Groups) {
       .Add("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "300\n")
       .Add("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "400\n")
       .Add("/sys/fs/cgroup/memory/a/b/memory.max_usage_in_bytes", "77\n");
-  EXPECT_EQ(root.Read().cgroup_limit_bytes, 300u);
+  EXPECT_EQ(root.Read().cgroup_available_bytes, 300u);
   EXPECT_EQ(root.Read().cgroup_peak_bytes, 77u);
+}
+
+TEST(MemoryMeterTest, WhatAGroupUsesIsNotAvailableButItsPageCacheIs) {
+  FakeRoot v1;
+  v1.Add("/proc/self/mountinfo", kMountsV1)
+      .Add("/proc/self/cgroup", "4:memory:/a/b\n")
+      .Add("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1000\n")
+      .Add("/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "700\n")
+      .Add("/sys/fs/cgroup/memory/a/memory.stat",
+           "inactive_file 1\nactive_file 2\ntotal_inactive_file 100\n"
+           "total_active_file 50\n")
+      .Add("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "500\n")
+      .Add("/sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "10\n");
+  EXPECT_EQ(v1.Read().cgroup_available_bytes, 450u);
+  FakeRoot v2;
+  v2.Add("/proc/self/mountinfo", kMountsV2)
+      .Add("/proc/self/cgroup", "0::/a\n")
+      .Add("/sys/fs/cgroup/a/memory.max", "1000\n")
+      .Add("/sys/fs/cgroup/a/memory.current", "1200\n")
+      .Add("/sys/fs/cgroup/a/memory.stat",
+           "anon 900\ninactive_file 100\nactive_file 200\n");
+  EXPECT_EQ(v2.Read().cgroup_available_bytes, 100u);
+  v2.Add("/sys/fs/cgroup/a/memory.stat", "inactive_file 100\n");
+  EXPECT_EQ(v2.Read().cgroup_available_bytes, 0u);
 }
 
 TEST(MemoryMeterTest, NoLimitIsAbsent) {
@@ -127,16 +151,16 @@ TEST(MemoryMeterTest, NoLimitIsAbsent) {
       .Add("/proc/self/cgroup", "4:memory:/\n")
       .Add("/sys/fs/cgroup/memory/memory.limit_in_bytes",
            "9223372036854771712\n");
-  EXPECT_EQ(v1.Read().cgroup_limit_bytes, std::nullopt);
+  EXPECT_EQ(v1.Read().cgroup_available_bytes, std::nullopt);
   FakeRoot v2;
   v2.Add("/proc/self/mountinfo", kMountsV2)
       .Add("/proc/self/cgroup", "0::/\n")
       .Add("/sys/fs/cgroup/memory.max", "max\n");
-  EXPECT_EQ(v2.Read().cgroup_limit_bytes, std::nullopt);
+  EXPECT_EQ(v2.Read().cgroup_available_bytes, std::nullopt);
 }
 
-// Docker without a cgroup namespace: the path is the host's, the mount shows only
-// the container's own group.
+// Docker without a cgroup namespace: the path is the host's, the mount shows
+// only the container's own group.
 TEST(MemoryMeterTest, MountedGroupOfAContainer) {
   FakeRoot root;
   root.Add("/proc/self/mountinfo",
@@ -145,7 +169,7 @@ TEST(MemoryMeterTest, MountedGroupOfAContainer) {
       .Add("/proc/self/cgroup", "4:memory:/docker/abc/sub\n")
       .Add("/sys/fs/cgroup/memory/memory.limit_in_bytes", "500\n")
       .Add("/sys/fs/cgroup/memory/sub/memory.max_usage_in_bytes", "44\n");
-  EXPECT_EQ(root.Read().cgroup_limit_bytes, 500u);
+  EXPECT_EQ(root.Read().cgroup_available_bytes, 500u);
   EXPECT_EQ(root.Read().cgroup_peak_bytes, 44u);
 }
 
@@ -155,7 +179,7 @@ TEST(MemoryMeterTest, GroupOutsideOfTheMountFallsBackToTheMount) {
       .Add("/proc/self/cgroup", "0::/../../other\n")
       .Add("/sys/fs/cgroup/memory.max", "600\n")
       .Add("/sys/fs/other/memory.max", "1\n");
-  EXPECT_EQ(root.Read().cgroup_limit_bytes, 600u);
+  EXPECT_EQ(root.Read().cgroup_available_bytes, 600u);
 }
 
 TEST(MemoryMeterTest, StrangeTextGivesNoFigures) {
@@ -170,7 +194,7 @@ TEST(MemoryMeterTest, StrangeTextGivesNoFigures) {
   EXPECT_EQ(memory.rss_anon_bytes, std::nullopt);
   EXPECT_EQ(memory.major_faults, std::nullopt);
   EXPECT_EQ(memory.storage_read_bytes, std::nullopt);
-  EXPECT_EQ(memory.cgroup_limit_bytes, std::nullopt);
+  EXPECT_EQ(memory.cgroup_available_bytes, std::nullopt);
 }
 
 }  // namespace
