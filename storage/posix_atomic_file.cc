@@ -59,6 +59,25 @@ class PosixAtomicFile final : public AtomicFile {
     return absl::OkStatus();
   }
 
+  absl::Status WriteAt(uint64_t offset,
+                       absl::Span<const uint8_t> bytes) override {
+    LOWMEM_RETURN_IF_ERROR(Flush());
+    while (!bytes.empty()) {
+      const size_t piece = std::min<uint64_t>(bytes.size(), kWriteBehindBytes);
+      const ssize_t written =
+          pwrite(file_.get(), bytes.data(), piece, static_cast<off_t>(offset));
+      if (written < 0) {
+        if (errno == EINTR) continue;
+        return Fail("cannot write");
+      }
+      bytes.remove_prefix(static_cast<size_t>(written));
+      offset += static_cast<uint64_t>(written);
+      placed_bytes_ += static_cast<uint64_t>(written);
+      if (placed_bytes_ >= kWriteBehindBytes) ForgetAll();
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Commit() override {
     LOWMEM_RETURN_IF_ERROR(Flush());
     if (committed_) {
@@ -122,6 +141,15 @@ class PosixAtomicFile final : public AtomicFile {
     }
   }
 
+  // Hints again.
+  void ForgetAll() {
+    sync_file_range(file_.get(), 0, 0,
+                    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                        SYNC_FILE_RANGE_WAIT_AFTER);
+    posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED);
+    placed_bytes_ = 0;
+  }
+
   const UniqueFd folder_;
   const UniqueFd file_;
   const std::string temporary_name_;
@@ -131,6 +159,7 @@ class PosixAtomicFile final : public AtomicFile {
   absl::Status status_;
   uint64_t written_bytes_ = 0;
   uint64_t started_bytes_ = 0;  // handed to the disk
+  uint64_t placed_bytes_ = 0;   // by WriteAt, since all was forgotten
   bool committed_ = false;
 };
 

@@ -2,6 +2,7 @@
 #include "storage/safetensors_writer.h"
 
 #include <array>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -27,7 +28,7 @@ absl::Status Refuse(const std::string& path, const TensorSpec& tensor,
 
 struct Header {
   std::string json;
-  uint64_t data_bytes = 0;
+  std::vector<uint64_t> tensor_begins = {0};  // in the data; last, its end
 };
 
 absl::StatusOr<Header> MakeHeader(const std::string& path,
@@ -52,8 +53,9 @@ absl::StatusOr<Header> MakeHeader(const std::string& path,
                     absl::StrCat("safetensors has no dtype ", dtype));
     }
     const std::optional<uint64_t> size_bytes = TensorBytes(tensor);
+    const uint64_t begin_ofs = header.tensor_begins.back();
     const std::optional<uint64_t> end_ofs =
-        size_bytes.has_value() ? CheckedAdd(header.data_bytes, *size_bytes)
+        size_bytes.has_value() ? CheckedAdd(begin_ofs, *size_bytes)
                                : std::nullopt;
     if (!end_ofs.has_value()) {
       return Refuse(path, tensor,
@@ -63,8 +65,8 @@ absl::StatusOr<Header> MakeHeader(const std::string& path,
     json.Key("shape").BeginArray();
     for (const uint64_t dimension : tensor.shape) json.Uint(dimension);
     json.EndArray().Key("data_offsets").BeginArray();
-    json.Uint(header.data_bytes).Uint(*end_ofs).EndArray().EndObject();
-    header.data_bytes = *end_ofs;
+    json.Uint(begin_ofs).Uint(*end_ofs).EndArray().EndObject();
+    header.tensor_begins.push_back(*end_ofs);
   }
   json.EndObject();
   header.json = json.TakeText();
@@ -94,8 +96,7 @@ std::optional<uint64_t> TensorBytes(const TensorSpec& tensor) {
 absl::StatusOr<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Create(
     const std::string& path, const std::vector<TensorSpec>& tensors,
     const Metadata& metadata) {
-  LOWMEM_ASSIGN_OR_RETURN(const Header header,
-                          MakeHeader(path, tensors, metadata));
+  LOWMEM_ASSIGN_OR_RETURN(Header header, MakeHeader(path, tensors, metadata));
   LOWMEM_ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file,
                           AtomicFile::Create(path));
   std::array<uint8_t, 8> length;
@@ -104,8 +105,11 @@ absl::StatusOr<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Create(
   }
   LOWMEM_RETURN_IF_ERROR(file->Append(length));
   LOWMEM_RETURN_IF_ERROR(file->Append(header.json));
+  for (uint64_t& begin : header.tensor_begins) {
+    begin += length.size() + header.json.size();
+  }
   return std::unique_ptr<SafetensorsWriter>(
-      new SafetensorsWriter(std::move(file), header.data_bytes));
+      new SafetensorsWriter(std::move(file), std::move(header.tensor_begins)));
 }
 
 absl::Status SafetensorsWriter::Append(absl::Span<const uint8_t> bytes) {
@@ -114,6 +118,18 @@ absl::Status SafetensorsWriter::Append(absl::Span<const uint8_t> bytes) {
   }
   left_bytes_ -= bytes.size();
   return file_->Append(bytes);
+}
+
+absl::Status SafetensorsWriter::WriteAt(size_t tensor_idx, uint64_t ofs,
+                                        absl::Span<const uint8_t> bytes) {
+  if (tensor_idx + 1 >= tensor_begins_.size() ||
+      !RangeFits(ofs, bytes.size(),
+                 tensor_begins_[tensor_idx + 1] - tensor_begins_[tensor_idx]) ||
+      bytes.size() > left_bytes_) {
+    return absl::InternalError("bytes written that the tensor does not have");
+  }
+  left_bytes_ -= bytes.size();
+  return file_->WriteAt(tensor_begins_[tensor_idx] + ofs, bytes);
 }
 
 absl::Status SafetensorsWriter::Commit() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes one safetensors file, tensor by tensor, in bounded memory: sizes are
-// known beforehand, bytes are appended in order, and the file appears under its
-// name when it is complete.
+// Writes one safetensors file in bounded memory: sizes are known beforehand,
+// bytes are appended in order or put where they belong, and the file appears
+// under its name when it is complete.
 
 #ifndef LOWMEM_STORAGE_SAFETENSORS_WRITER_H_
 #define LOWMEM_STORAGE_SAFETENSORS_WRITER_H_
@@ -31,7 +31,8 @@ struct TensorSpec {
 std::optional<uint64_t> TensorBytes(const TensorSpec& tensor);
 
 // Thread safety: one thread at a time.
-// Memory: the header, twice while it is made; 64 KiB of buffer.
+// Memory: the header, twice while it is made; 8 bytes a tensor; 64 KiB of
+// buffer.
 class SafetensorsWriter {
  public:
   using Metadata = std::vector<std::pair<std::string, std::string>>;
@@ -51,14 +52,24 @@ class SafetensorsWriter {
   // Errors: kUnavailable; kInternal for more bytes than the tensors have.
   absl::Status Append(absl::Span<const uint8_t> bytes);
 
+  // Bytes of tensor `tensor_idx` from byte `ofs` of it on, in any order.
+  // REQUIRES: no byte is written twice, and none is appended. Errors:
+  // kUnavailable; kInternal for bytes that the tensor does not have.
+  absl::Status WriteAt(size_t tensor_idx, uint64_t ofs,
+                       absl::Span<const uint8_t> bytes);
+
   // Errors: kUnavailable; kInternal for fewer bytes than the tensors have.
   absl::Status Commit();
 
  private:
-  SafetensorsWriter(std::unique_ptr<AtomicFile> file, uint64_t left_bytes)
-      : file_(std::move(file)), left_bytes_(left_bytes) {}
+  SafetensorsWriter(std::unique_ptr<AtomicFile> file,
+                    std::vector<uint64_t> tensor_begins)
+      : file_(std::move(file)),
+        tensor_begins_(std::move(tensor_begins)),
+        left_bytes_(tensor_begins_.back() - tensor_begins_.front()) {}
 
   std::unique_ptr<AtomicFile> file_;
+  const std::vector<uint64_t> tensor_begins_;  // in the file; last, its end
   uint64_t left_bytes_;
 };
 

@@ -135,9 +135,12 @@ absl::Status EngineState::Choose(const EngineOptions& options,
             num_threads_);
       });
   if (!choice.ok()) {
-    return absl::Status(choice.status().code(),
-                        absl::StrCat(Printable(checkpoint_->path()), ": ",
-                                     choice.status().message()));
+    const bool may_need_more = !need && options.sequence_need;
+    return absl::Status(
+        choice.status().code(),
+        absl::StrCat(Printable(checkpoint_->path()), ": ",
+                     choice.status().message(),
+                     may_need_more ? "; a longer context needs more" : ""));
   }
   mode_choice_ = *std::move(choice);
   return absl::OkStatus();

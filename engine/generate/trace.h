@@ -22,14 +22,10 @@ namespace lowmem {
 //   logits                   [num_tokens, vocab_size]
 // The file appears when it is complete.
 //
-// A file is written front to back, but a prompt of several chunks gives the
-// rows of all tensors chunk by chunk. So the sequence is run several times
-// then, each time for as many tensors as fit 32 MiB, or one where the budget
-// has no room for that. Memory: those 32 MiB, charged to the engine's budget;
-// keys and values. Errors: kInvalidArgument for no ids, or one outside the
-// vocabulary; those of CheckSparesModel, since the model may lie where the file
-// goes; kOutOfRange beyond the context; kCancelled; those of AtomicFile for the
-// file.
+// One pass over the sequence. Memory: keys and values. Errors: kInvalidArgument
+// for no ids, or one outside the vocabulary; those of CheckSparesModel, since
+// the model may lie where the file goes; kOutOfRange beyond the context;
+// kCancelled; those of AtomicFile for the file.
 absl::Status WriteTrace(EngineState& engine, absl::Span<const int32_t> ids,
                         const std::string& out_path,
                         const std::atomic<bool>* cancel);

@@ -57,6 +57,32 @@ TEST(SafetensorsWriterTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(ReadFileBytes(path).substr(tensors[0].file_ofs), data);
 }
 
+TEST(SafetensorsWriterTest, BytesMayComeInAnyOrder) {
+  const TemporaryFolder folder;
+  const std::vector<TensorSpec> specs = {{"a", DType::kU8, {5}},
+                                         {"b", DType::kF32, {2}}};
+  const std::string data = Pattern(5 + 8);
+  const auto create = [&](const std::string& name) {
+    return SafetensorsWriter::Create(folder / name, specs, {});
+  };
+  ASSERT_OK_AND_ASSIGN(const auto in_order, create("in_order"));
+  ASSERT_THAT(in_order->Append(Bytes(data)), IsOk());
+  ASSERT_THAT(in_order->Commit(), IsOk());
+
+  ASSERT_OK_AND_ASSIGN(const auto writer, create("any_order"));
+  ASSERT_THAT(writer->WriteAt(1, 4, Bytes(data.substr(9, 4))), IsOk());
+  ASSERT_THAT(writer->WriteAt(0, 0, Bytes(data.substr(0, 5))), IsOk());
+  EXPECT_THAT(writer->Commit(), Fails(absl::StatusCode::kInternal, "4 bytes"));
+  for (const auto& [tensor, ofs] : {std::pair{2, 0}, {1, 5}, {0, 4}}) {
+    EXPECT_THAT(writer->WriteAt(tensor, ofs, Bytes("1234")),
+                Fails(absl::StatusCode::kInternal, "does not have"));
+  }
+  ASSERT_THAT(writer->WriteAt(1, 0, Bytes(data.substr(5, 4))), IsOk());
+  ASSERT_THAT(writer->Commit(), IsOk());
+  EXPECT_EQ(ReadFileBytes(folder / "any_order"),
+            ReadFileBytes(folder / "in_order"));
+}
+
 TEST(SafetensorsWriterTest, NamesTheFrameworkForTransformers) {
   const TemporaryFolder folder;
   const std::string path = folder / "a.safetensors";
