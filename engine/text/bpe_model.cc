@@ -118,8 +118,8 @@ void BpeEncoder::MergeAll() {
     if (pos % kStepsBetweenChecks == 0 && IsCancelled()) return;
     Push(pos);
   }
-  while (!heap_.empty()) {
-    if (num_steps_ % kStepsBetweenChecks == 0 && IsCancelled()) return;
+  for (uint32_t turn = 0; !heap_.empty(); ++turn) {
+    if (turn % kStepsBetweenChecks == 0 && IsCancelled()) return;
     std::pop_heap(heap_.begin(), heap_.end());
     const Candidate top = heap_.back();
     heap_.pop_back();

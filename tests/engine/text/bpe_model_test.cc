@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/bpe_model.h"
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -96,22 +99,27 @@ TEST(BpeModelTest, MergesAcrossJoinedNeighbours) {
   EXPECT_THAT(Ids(*tokenizer, "xabcdx"), ElementsAre('x', 258, 'x'));
 }
 
-// Steps, not time: a quadratic merger would take 10^12 of them.
-TEST(BpeModelTest, OneLongWordTakesStepsInProportionToItsLength) {
+// Joins "a" up to 2^`num_joins` of them.
+BpeModel DoublingModel(int32_t num_joins) {
   Vocabulary vocabulary;
-  ASSERT_THAT(vocabulary.Add("a", 0), testing::IsOk());
+  EXPECT_THAT(vocabulary.Add("a", 0), testing::IsOk());
   std::string piece = "a";
-  for (uint64_t id = 1; id < 8; ++id) {
+  for (int32_t id = 1; id <= num_joins; ++id) {
     piece += piece;
-    ASSERT_THAT(vocabulary.Add(piece, id), testing::IsOk());
+    EXPECT_THAT(vocabulary.Add(piece, id), testing::IsOk());
   }
-  ASSERT_THAT(vocabulary.Finish(), testing::IsOk());
+  EXPECT_THAT(vocabulary.Finish(), testing::IsOk());
   MergeTable merges;
-  for (int32_t id = 0; id < 7; ++id) {
-    ASSERT_THAT(merges.Add({id, id, id + 1}), testing::IsOk());
+  for (int32_t id = 0; id < num_joins; ++id) {
+    EXPECT_THAT(merges.Add({id, id, id + 1}), testing::IsOk());
   }
   merges.Finish();
-  const BpeModel model(std::move(vocabulary), std::move(merges), {});
+  return BpeModel(std::move(vocabulary), std::move(merges), {});
+}
+
+// Steps, not time: a quadratic merger would take 10^12 of them.
+TEST(BpeModelTest, OneLongWordTakesStepsInProportionToItsLength) {
+  const BpeModel model = DoublingModel(7);
   BpeEncoder encoder(model);
   std::vector<int32_t> ids;
   constexpr size_t kLength = 1u << 20;
@@ -121,6 +129,33 @@ TEST(BpeModelTest, OneLongWordTakesStepsInProportionToItsLength) {
   // pairs and one candidate taken; as many again that were stale.
   EXPECT_LE(encoder.num_steps(), 8 * kLength);
   EXPECT_GE(encoder.num_steps(), kLength);
+}
+
+// The flag rises at many points of the work. Its steps come in fours here, and
+// a look at every 1024th of them would miss them all.
+TEST(BpeModelTest, CancelledMergingOfALongWordEnds) {
+  const BpeModel model = DoublingModel(1);
+  const std::string word(1u << 20, 'a');
+  const auto encode = [&](const std::atomic<bool>* cancel) {
+    BpeEncoder encoder(model, cancel);
+    std::vector<int32_t> ids;
+    encoder.Append(word, ids);
+    return encoder.num_steps();
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  const uint64_t num_steps = encode(nullptr);
+  const auto whole = std::chrono::steady_clock::now() - begin;
+  int num_shorter = 0;
+  for (int tenths = 4; tenths < 8; ++tenths) {
+    std::atomic<bool> cancel = false;
+    std::thread canceller([&] {
+      std::this_thread::sleep_for(whole * tenths / 10);
+      cancel = true;
+    });
+    if (encode(&cancel) < num_steps) ++num_shorter;
+    canceller.join();
+  }
+  EXPECT_GT(num_shorter, 0);
 }
 
 }  // namespace
