@@ -3,6 +3,7 @@
 // in the order in which they were started, which is the order in which the
 // caller needs them.
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -13,10 +14,36 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "storage/base/status_macros.h"
+#include "storage/base/units.h"
 #include "storage/read_queue.h"
 
 namespace lowmem {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How much a thread asks of the disk in one call. Nothing ends a direct read
+// before the disk has answered, the end of the process no more than a signal;
+// so a slow disk is asked for little at a time. At the rate of a good one the
+// first few reads are short, and the others whole.
+class PieceSize {
+ public:
+  uint64_t num_bytes() const { return num_bytes_; }
+  void Took(Clock::duration time) {
+    if (time > kTooLong) {
+      num_bytes_ = std::max(num_bytes_ / 2, kLeastBytes);
+    } else if (time < kTooLong / 2) {
+      num_bytes_ = std::min(num_bytes_ * 2, kMostBytes);
+    }
+  }
+
+ private:
+  static constexpr uint64_t kLeastBytes = 16 * kKiB;
+  static constexpr uint64_t kMostBytes = kGiB;
+  static constexpr std::chrono::milliseconds kTooLong{100};
+  uint64_t num_bytes_ = kLeastBytes;
+};
 
 class ThreadReadQueue final : public ReadQueue {
  public:
@@ -30,7 +57,7 @@ class ThreadReadQueue final : public ReadQueue {
   ~ThreadReadQueue() override {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      is_stopping_ = true;
+      is_stopping_.store(true);
       waiting_.clear();  // what is not begun need not be
     }
     work_.notify_all();
@@ -101,6 +128,7 @@ class ThreadReadQueue final : public ReadQueue {
   };
 
   void Serve() {
+    PieceSize piece;
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
       work_.wait(lock, [this] { return is_stopping_ || !waiting_.empty(); });
@@ -108,16 +136,17 @@ class ThreadReadQueue final : public ReadQueue {
       Slot& slot = slots_[waiting_.front()];
       waiting_.pop_front();
       lock.unlock();
-      slot.status = Read(slot.read);
+      slot.status = Read(slot.read, piece);
       lock.lock();
       slot.is_done.store(true, std::memory_order_release);
       done_.notify_all();
     }
   }
 
-  absl::Status Read(const BlockRead& read) const {
+  absl::Status Read(const BlockRead& read, PieceSize& piece) const {
     const StreamedFile& file = files_[read.file_idx];
-    absl::Status status = FinishRead(file, read, 0);
+    absl::Status status = is_direct_ ? ReadInPieces(file, read, piece)
+                                     : FinishRead(file, read, 0);
     if (drops_behind_) {
       // Whole blocks, or the page that holds the end would stay.
       const uint64_t tail_bytes = read.num_bytes % BlockFile::kBlockBytes;
@@ -129,6 +158,22 @@ class ThreadReadQueue final : public ReadQueue {
     return status;
   }
 
+  absl::Status ReadInPieces(const StreamedFile& file, const BlockRead& read,
+                            PieceSize& piece) const {
+    for (uint64_t done = 0; done < read.num_bytes;) {
+      if (is_stopping_.load()) return absl::CancelledError("interrupted");
+      BlockRead part = read;
+      part.file_ofs += done;
+      part.to += done;
+      part.num_bytes = std::min(piece.num_bytes(), read.num_bytes - done);
+      const Clock::time_point begin = Clock::now();
+      LOWMEM_RETURN_IF_ERROR(FinishRead(file, part, 0));
+      piece.Took(Clock::now() - begin);
+      done += part.num_bytes;
+    }
+    return absl::OkStatus();
+  }
+
   const std::vector<StreamedFile> files_;
   const bool is_direct_;
   const bool drops_behind_;
@@ -138,7 +183,8 @@ class ThreadReadQueue final : public ReadQueue {
   std::condition_variable work_;
   std::condition_variable done_;
   std::deque<uint32_t> waiting_;  // guarded by mutex_
-  bool is_stopping_ = false;      // guarded by mutex_
+  // Written under mutex_; reading threads look at it between two pieces, too.
+  std::atomic<bool> is_stopping_{false};
   std::vector<std::thread> threads_;
 };
 
