@@ -22,6 +22,7 @@
 #include "storage/output_file.h"
 #include "storage/posix_fd.h"
 #include "storage/posix_temporary_name.h"
+#include "storage/unfinished_outputs.h"
 
 namespace lowmem {
 namespace {
@@ -35,10 +36,12 @@ constexpr uint64_t kWriteBehindBytes = 16 * kMiB;
 
 class PosixAtomicFile final : public AtomicFile {
  public:
-  PosixAtomicFile(UniqueFd folder, UniqueFd file, std::string temporary_name,
-                  std::string name, std::string path)
+  PosixAtomicFile(UniqueFd folder, UniqueFd file, std::string temporary_path,
+                  std::string temporary_name, std::string name,
+                  std::string path)
       : folder_(std::move(folder)),
         file_(std::move(file)),
+        temporary_path_(std::move(temporary_path)),
         temporary_name_(std::move(temporary_name)),
         name_(std::move(name)),
         path_(std::move(path)) {
@@ -46,7 +49,10 @@ class PosixAtomicFile final : public AtomicFile {
   }
 
   ~PosixAtomicFile() override {
-    if (!committed_) unlinkat(folder_.get(), temporary_name_.c_str(), 0);
+    if (committed_) return;
+    OutputStep step;
+    unlinkat(folder_.get(), temporary_name_.c_str(), 0);
+    step.Ended(temporary_path_);
   }
 
   absl::Status Append(absl::Span<const uint8_t> bytes) override {
@@ -85,11 +91,7 @@ class PosixAtomicFile final : public AtomicFile {
           absl::StrCat(PrintablePath(path_), ": committed twice"));
     }
     if (fsync(file_.get()) != 0) return Fail("cannot write");
-    if (renameat(folder_.get(), temporary_name_.c_str(), folder_.get(),
-                 name_.c_str()) != 0) {
-      return Fail("cannot rename the finished file to this name");
-    }
-    committed_ = true;
+    LOWMEM_RETURN_IF_ERROR(Rename());
     return SyncFolder(folder_, path_);
   }
 
@@ -99,6 +101,17 @@ class PosixAtomicFile final : public AtomicFile {
   absl::Status Fail(absl::string_view what) {
     status_ = ErrnoStatus(errno, path_, what);
     return status_;
+  }
+
+  absl::Status Rename() {
+    OutputStep step;
+    if (renameat(folder_.get(), temporary_name_.c_str(), folder_.get(),
+                 name_.c_str()) != 0) {
+      return Fail("cannot rename the finished file to this name");
+    }
+    step.Ended(temporary_path_);
+    committed_ = true;
+    return absl::OkStatus();
   }
 
   absl::Status Flush() {
@@ -152,6 +165,7 @@ class PosixAtomicFile final : public AtomicFile {
 
   const UniqueFd folder_;
   const UniqueFd file_;
+  const std::string temporary_path_;
   const std::string temporary_name_;
   const std::string name_;
   const std::string path_;
@@ -169,13 +183,15 @@ absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
     const std::string& path) {
   LOWMEM_ASSIGN_OR_RETURN(const std::string target, ResolveOutputFile(path));
   const std::string name = target.substr(target.rfind('/') + 1);
+  const std::string folder_path = FolderOfPath(target);
   UniqueFd folder(
-      open(FolderOfPath(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      open(folder_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.is_open()) {
     return OutputErrnoStatus(errno, path, "cannot open the folder");
   }
   std::string temporary_name;
   UniqueFd file;
+  OutputStep step;
   const int error = CreateUnderTemporaryName(
       name, &temporary_name, [&](const char* candidate) {
         file = UniqueFd(openat(folder.get(), candidate,
@@ -183,9 +199,11 @@ absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
         return file.is_open();
       });
   if (error != 0) return OutputErrnoStatus(error, path, "cannot create");
-  return std::make_unique<PosixAtomicFile>(std::move(folder), std::move(file),
-                                           std::move(temporary_name), name,
-                                           path);
+  std::string temporary_path = JoinPath(folder_path, temporary_name);
+  step.Began(temporary_path);
+  return std::make_unique<PosixAtomicFile>(
+      std::move(folder), std::move(file), std::move(temporary_path),
+      std::move(temporary_name), name, path);
 }
 
 }  // namespace lowmem

@@ -15,6 +15,7 @@
 #include "storage/folder.h"
 #include "storage/posix_fd.h"
 #include "storage/posix_temporary_name.h"
+#include "storage/unfinished_outputs.h"
 
 namespace lowmem {
 namespace {
@@ -40,14 +41,16 @@ class PosixAtomicFolder final : public AtomicFolder {
     // Removing opens folders, which must work where descriptors ran out.
     folder_ = UniqueFd();
     parent_ = UniqueFd();
+    OutputStep step;
     RemoveTree(temporary_path_);
+    step.Ended(temporary_path_);
   }
 
   const std::string& temporary_path() const override { return temporary_path_; }
 
   absl::Status Commit(bool replace) override {
     LOWMEM_RETURN_IF_ERROR(SyncFolder(folder_, path_));
-    LOWMEM_RETURN_IF_ERROR(replace ? Replace() : RenameToFreeName());
+    LOWMEM_RETURN_IF_ERROR(TakeName(replace));
     return SyncFolder(parent_, path_);
   }
 
@@ -59,6 +62,11 @@ class PosixAtomicFolder final : public AtomicFolder {
   absl::Status Exists() const {
     return absl::InvalidArgumentError(
         absl::StrCat(PrintablePath(path_), ": exists already"));
+  }
+
+  absl::Status TakeName(bool replace) const {
+    const OutputStep step;
+    return replace ? Replace() : RenameToFreeName();
   }
 
   int Rename(const std::string& from, const std::string& to,
@@ -141,6 +149,7 @@ absl::StatusOr<std::unique_ptr<AtomicFolder>> AtomicFolder::Create(
     return OutputErrnoStatus(errno, path, "cannot be made");
   }
   std::string temporary_name;
+  OutputStep step;
   const int error = CreateUnderTemporaryName(
       name, &temporary_name, [&](const char* candidate) {
         return mkdirat(parent.get(), candidate, 0777) == 0;
@@ -154,6 +163,7 @@ absl::StatusOr<std::unique_ptr<AtomicFolder>> AtomicFolder::Create(
     unlinkat(parent.get(), temporary_name.c_str(), AT_REMOVEDIR);
     return failure;
   }
+  step.Began(JoinPath(parent_path, temporary_name));
   return std::make_unique<PosixAtomicFolder>(std::move(parent),
                                              std::move(folder), parent_path,
                                              std::move(temporary_name), name);
