@@ -121,6 +121,7 @@ absl::Status TakeResult(const std::string& text, BenchRun& run) {
 }  // namespace
 
 absl::Status MeasureRun(const Flags& flags, BenchRun& run) {
+  const LongerPatience until_the_group_is_gone;
   std::unique_ptr<MemoryGroup> group;
   if (run.ram_budget_bytes.has_value()) {
     absl::StatusOr<std::unique_ptr<MemoryGroup>> made =

@@ -65,28 +65,8 @@ absl::Status SystemError(absl::string_view what, int error) {
       absl::StrCat(kSelf, ": ", what, ": ", std::strerror(error)));
 }
 
-// While it lives, SIGINT and SIGTERM wait; but for ppoll with outside(). So
-// none is lost between a look at Interrupted() and the wait for output, and
-// none reaches a child that still has the handlers of this process.
-class SignalsWait {
- public:
-  SignalsWait() {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals, &outside_);
-  }
-  ~SignalsWait() { Restore(); }
-  SignalsWait(const SignalsWait&) = delete;
-  SignalsWait& operator=(const SignalsWait&) = delete;
-
-  const sigset_t& outside() const { return outside_; }
-  void Restore() const { sigprocmask(SIG_SETMASK, &outside_, nullptr); }
-
- private:
-  sigset_t outside_;
-};
+// How long a signal may go unseen that came just before the wait for output.
+constexpr int kLookIntervalMs = 100;
 
 // What fails between fork and exec ends the child with this code: no exit code
 // of ours.
@@ -94,12 +74,10 @@ constexpr int kNotStarted = 127;
 
 // In the child: nothing but system calls.
 [[noreturn]] void Exec(char* const* argv, const Pipe& out, const Pipe& err,
-                       const MemoryGroup* group, const SignalsWait& signals) {
+                       const MemoryGroup* group) {
   // Should this process be killed outright, no run goes on for hours unseen.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
-  signals.Restore();
+  RestoreSignalsForChild();
   const int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (in >= 0 && dup2(in, STDIN_FILENO) >= 0 &&
       dup2(out.write_end(), STDOUT_FILENO) >= 0 &&
@@ -112,14 +90,13 @@ constexpr int kNotStarted = 127;
 
 absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& args,
                             const Pipe& out, const Pipe& err,
-                            const MemoryGroup* group,
-                            const SignalsWait& signals) {
+                            const MemoryGroup* group) {
   std::vector<char*> argv = {const_cast<char*>("lowmem-run")};
   for (const std::string& arg : args)
     argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
   const pid_t pid = fork();
-  if (pid == 0) Exec(argv.data(), out, err, group, signals);
+  if (pid == 0) Exec(argv.data(), out, err, group);
   if (pid < 0) return SystemError("cannot be started", errno);
   return pid;
 }
@@ -127,7 +104,7 @@ absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& args,
 int WaitFor(pid_t pid) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    kill(pid, SIGTERM);
+    if (Interrupted()) kill(pid, SIGKILL);
   }
   return status;
 }
@@ -150,24 +127,16 @@ absl::StatusOr<std::string> RunSelf(const std::vector<std::string>& args,
   Pipe out, err;
   if (!out.Open() || !err.Open()) return SystemError("no pipe", errno);
   std::string text, message;
-  pid_t pid = -1;
-  {
-    const SignalsWait signals;
-    LOWMEM_ASSIGN_OR_RETURN(pid, Spawn(args, out, err, group, signals));
-    out.CloseWriteEnd();
-    err.CloseWriteEnd();
-    bool told = false;
-    while (out.read_end() >= 0 || err.read_end() >= 0) {
-      if (Interrupted() && !told) {
-        kill(pid, SIGTERM);
-        told = true;
-      }
-      pollfd fds[2] = {{out.read_end(), POLLIN, 0},
-                       {err.read_end(), POLLIN, 0}};
-      if (ppoll(fds, 2, nullptr, &signals.outside()) < 0) continue;
-      if (fds[0].revents != 0) out.ReadInto(&text);
-      if (fds[1].revents != 0) err.ReadInto(&message);
-    }
+  LOWMEM_ASSIGN_OR_RETURN(const pid_t pid, Spawn(args, out, err, group));
+  out.CloseWriteEnd();
+  err.CloseWriteEnd();
+  while (out.read_end() >= 0 || err.read_end() >= 0) {
+    // At once: a measurement that was cut short is worth nothing.
+    if (Interrupted()) kill(pid, SIGKILL);
+    pollfd fds[2] = {{out.read_end(), POLLIN, 0}, {err.read_end(), POLLIN, 0}};
+    if (poll(fds, 2, kLookIntervalMs) <= 0) continue;
+    if (fds[0].revents != 0) out.ReadInto(&text);
+    if (fds[1].revents != 0) err.ReadInto(&message);
   }
   const int status = WaitFor(pid);
   LOWMEM_RETURN_IF_ERROR(CheckInterrupted());

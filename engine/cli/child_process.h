@@ -14,7 +14,7 @@
 namespace lowmem::cli {
 
 // stdout of the program run with `args`; within `group`, unless it is null,
-// from its first instruction on. A signal to this process, or its end, ends the
+// from its first instruction on. A signal to this process, or its end, kills the
 // child.
 // Errors: the child's own error, with its exit code's status code and its
 // message; kResourceExhausted when the kernel killed it for the group's limit;

@@ -24,8 +24,9 @@ class Console {
   Console& operator=(const Console&) = delete;
 
   // Writes a part of the result to stdout.
-  // Errors: kUnavailable. When the reader has closed its end, reader_gone() is
-  // set too and the run should end quietly.
+  // Errors: kUnavailable; when the reader has closed its end, reader_gone() is
+  // set too and the run should end quietly. kCancelled after a signal, when the
+  // reader takes nothing.
   absl::Status Write(absl::string_view text);
   bool reader_gone() const { return reader_gone_; }
 

@@ -6,6 +6,7 @@
 #include "engine/cli/command.h"
 #include "engine/cli/open_engine.h"
 #include "engine/cli/plan_report.h"
+#include "engine/cli/signals.h"
 #include "engine/cli/stats.h"
 #include "engine/generate/model_summary.h"
 #include "engine/generate/stream_plan.h"
@@ -214,6 +215,8 @@ absl::Status RunInfo(const Flags& flags, Console& console) {
   if (flags.info.plan) {
     LOWMEM_ASSIGN_OR_RETURN(plan, PlanOf(summary, flags.global.io));
   }
+  // Reading the headers takes long on a slow disk and does not listen itself.
+  LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
   LOWMEM_RETURN_IF_ERROR(flags.global.json
                              ? PrintJson(summary, plan, flags, console)
                              : PrintText(summary, plan, flags, console));

@@ -58,6 +58,7 @@ int Main(int argc, char** argv) {
   try {
     const absl::Status status = Run(argc, argv, console);
     if (status.ok() || console.reader_gone()) return kExitOk;
+    TakeLastWord();
     WriteError(ErrorLine(status));
     return ExitCodeOf(status);
   } catch (const std::bad_alloc&) {

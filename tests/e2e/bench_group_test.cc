@@ -66,17 +66,21 @@ TEST_F(BenchGroupTest, NothingIsLeftAtTheEnd) {
   EXPECT_EQ(GroupOf(pid), "");
 }
 
-TEST_F(BenchGroupTest, NothingIsLeftAfterAnInterrupt) {
-  Subprocess process(Bench(200'000));  // hours
-  const pid_t pid = process.pid();
-  while (GroupOf(pid).empty()) {
-    ASSERT_FALSE(process.StatusBytes("VmRSS") == std::nullopt)
-        << "ended before it made a group";
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+// A closed terminal sends its signal more than once.
+TEST_F(BenchGroupTest, NothingIsLeftAfterASignal) {
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
+    Subprocess process(Bench(200'000));  // hours
+    const pid_t pid = process.pid();
+    while (GroupOf(pid).empty()) {
+      ASSERT_FALSE(process.StatusBytes("VmRSS") == std::nullopt)
+          << "ended before it made a group";
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    process.Signal(signal_number);
+    process.Signal(signal_number);
+    EXPECT_TRUE(IsRefusal(process.Wait(), 130, "interrupted"));
+    EXPECT_EQ(GroupOf(pid), "");
   }
-  process.Signal(SIGINT);
-  EXPECT_TRUE(IsRefusal(process.Wait(), 130, "interrupted"));
-  EXPECT_EQ(GroupOf(pid), "");
 }
 
 TEST_F(BenchGroupTest, ARunDoesNotOutliveABenchThatIsKilled) {

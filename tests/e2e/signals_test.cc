@@ -29,10 +29,12 @@ class EndlessTest : public ::testing::Test {
   std::string model_;
 };
 
+// Terminals and timeout(1) send the same signal twice.
 TEST_F(EndlessTest, SignalEndsWith130AndWhatWasPrintedStays) {
-  for (const int signal_number : {SIGINT, SIGTERM}) {
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
     Subprocess process(Endless());
     ASSERT_TRUE(process.WaitForStdout(100));
+    process.Signal(signal_number);
     process.Signal(signal_number);
     const SubprocessResult result = process.Wait();
     EXPECT_EQ(result.exit_code, 130);
@@ -89,15 +91,36 @@ TEST_F(EndlessTest, ReaderThatGoesAwayEndsItQuietly) {
   EXPECT_EQ(result.err, "");
 }
 
-TEST_F(EndlessTest, SecondSignalKillsWhatDoesNotListen) {
+TEST_F(EndlessTest, HangupThatIsIgnoredStaysSo) {
   SubprocessOptions options = Endless();
-  options.block_stdout = true;  // the first write never ends
+  options.program = "/bin/sh";  // as nohup does it
+  options.args = {"-c", "trap '' HUP && exec \"$0\" \"$@\"", Cli()};
+  const std::vector<std::string> args = Endless().args;
+  options.args.insert(options.args.end(), args.begin(), args.end());
   Subprocess process(options);
-  ASSERT_TRUE(process.WaitUntilBlocked());
+  ASSERT_TRUE(process.WaitForStdout(100));
+  process.Signal(SIGHUP);
+  // More than could have been written before the signal.
+  EXPECT_TRUE(process.WaitForStdout(4000));
   process.Signal(SIGINT);
-  ASSERT_TRUE(process.WaitUntilBlocked());
-  process.Signal(SIGINT);
-  EXPECT_EQ(process.Wait().signal, SIGINT);
+  EXPECT_EQ(process.Wait().exit_code, 130);
+}
+
+// A reader who is there and takes nothing: the first write never ends.
+TEST_F(EndlessTest, SignalEndsTheWaitForAnIdleReader) {
+  const std::vector<std::vector<std::string>> commands = {
+      Endless().args, {"--help"}, {"-m", Tiny("llama"), "info"}};
+  for (const std::vector<std::string>& command : commands) {
+    SubprocessOptions options;
+    options.program = Cli();
+    options.args = command;
+    options.block_stdout = true;
+    Subprocess process(options);
+    ASSERT_TRUE(process.WaitUntilBlocked());
+    process.Signal(SIGINT);
+    EXPECT_TRUE(IsRefusal(process.Wait(), 130, "interrupted"))
+        << command.back();
+  }
 }
 
 TEST(OutputTest, FullOutputIsCode7) {
