@@ -25,6 +25,8 @@ namespace {
 // One read: large enough for the disk's full speed, small enough that a
 // cancelled load ends within milliseconds.
 constexpr uint64_t kReadBytes = 8 * kMiB;
+// Where the page cache is to hold little of it at any moment.
+constexpr uint64_t kBoundedReadBytes = kMiB;
 // Of each tensor in the block: a cache line, and the widest vector load.
 constexpr uint64_t kTensorAlignmentBytes = 64;
 constexpr uint64_t kNotLoaded = std::numeric_limits<uint64_t>::max();
@@ -102,19 +104,25 @@ class CopySource final : public WeightSource {
 
   absl::Status Fill(const std::vector<TensorId>& tensors,
                     ProgressRef progress) {
+    const uint64_t piece_bytes =
+        options_.drop_behind ? kBoundedReadBytes : kReadBytes;
     uint64_t done_bytes = 0;
     for (size_t i = 0; i < tensors.size(); ++i) {
       const TensorInfo& info = checkpoint_.tensors()[tensors[i]];
       const RandomAccessFile& file = *checkpoint_.files()[info.file_idx];
       uint8_t* const to = block_.data() + block_ofs_[tensors[i]];
       for (uint64_t ofs = 0; ofs < info.size_bytes;) {
-        const uint64_t count = std::min(kReadBytes, info.size_bytes - ofs);
+        const uint64_t count = std::min(piece_bytes, info.size_bytes - ofs);
         // The kernel's own read-ahead is 128 KiB; this keeps the disk busy
         // while the piece before is copied.
-        file.Prefetch(info.file_ofs + ofs, count + kReadBytes);
+        file.Prefetch(info.file_ofs + ofs, count + piece_bytes);
         LOWMEM_RETURN_IF_ERROR(
             file.Read(info.file_ofs + ofs, {to + ofs, count}));
-        if (options_.drop_behind) file.DropCache(info.file_ofs + ofs, count);
+        // From the beginning: what is cached in larger pieces than these does
+        // not leave the cache in parts.
+        if (options_.drop_behind) {
+          file.DropCache(0, info.file_ofs + ofs + count);
+        }
         ofs += count;
         done_bytes += count;
         LOWMEM_RETURN_IF_ERROR(progress(done_bytes, weight_bytes_));

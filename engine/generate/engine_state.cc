@@ -95,13 +95,14 @@ absl::StatusOr<std::unique_ptr<EngineState>> EngineState::Open(
   LOWMEM_RETURN_IF_ERROR(state->ReadModel(options));
   // A budget that is too small is refused before the tokenizer takes memory.
   LOWMEM_RETURN_IF_ERROR(state->Choose(options, std::nullopt));
+  state->LeaveNoCache();
   LOWMEM_RETURN_IF_ERROR(state->LoadTokens());
+  state->LeaveNoCache();
   LOWMEM_ASSIGN_OR_RETURN(const std::optional<SequenceNeed> need,
                           state->AskForNeed(options));
   if (need) LOWMEM_RETURN_IF_ERROR(state->Choose(options, need));
   LOWMEM_RETURN_IF_ERROR(state->ChargeEstimates());
   LOWMEM_RETURN_IF_ERROR(state->LoadWeights(options));
-  state->LeaveNoCache();
   state->load_time_ = std::chrono::steady_clock::now() - begin;
   return state;
 }
@@ -127,8 +128,8 @@ absl::Status EngineState::Choose(const EngineOptions& options,
       MeasureModel(*checkpoint_, config_, weights_, kv_dtype_);
   ModeRequest request = ModeRequestOf(options, config_.max_context_tokens);
   request.need = need;
-  absl::StatusOr<ModeChoice> choice = ChooseMode(
-      request, [&](uint32_t chunk_tokens, uint32_t context_tokens) {
+  absl::StatusOr<ModeChoice> choice =
+      ChooseMode(request, [&](uint32_t chunk_tokens, uint32_t context_tokens) {
         return AddActivations(
             model, config_,
             TransformerOptionsOf(options, chunk_tokens, context_tokens),
@@ -155,12 +156,11 @@ absl::StatusOr<std::optional<SequenceNeed>> EngineState::AskForNeed(
       SequenceNeed need,
       options.sequence_need(
           [this, &options](absl::string_view text, bool parse_special) {
-            return tokenizer_->Encode(text, {/*add_special=*/true,
-                                             parse_special, options.cancel});
+            return tokenizer_->Encode(
+                text, {/*add_special=*/true, parse_special, options.cancel});
           }));
   // Of a prompt that no context holds nothing is computed.
-  need.prompt_tokens =
-      std::min(need.prompt_tokens, config_.max_context_tokens);
+  need.prompt_tokens = std::min(need.prompt_tokens, config_.max_context_tokens);
   return need;
 }
 
@@ -170,8 +170,7 @@ absl::Status EngineState::ChargeEstimates() {
   LOWMEM_ASSIGN_OR_RETURN(program_charge_,
                           program_account_.Reserve(footprint.program_bytes));
   LOWMEM_ASSIGN_OR_RETURN(
-      tokenizer_charge_,
-      tokenizer_account_.Reserve(footprint.tokenizer_bytes));
+      tokenizer_charge_, tokenizer_account_.Reserve(footprint.tokenizer_bytes));
   return absl::OkStatus();
 }
 
@@ -200,25 +199,22 @@ absl::Status EngineState::LoadWeights(const EngineOptions& options) {
       sampler_buffers_,
       SamplerBuffers::Create(config_.vocab_size, sampler_account_));
   LOWMEM_ASSIGN_OR_RETURN(
-      transformer_,
-      Transformer::Create(
-          config_, *checkpoint_, weights_, *source_, *pool_,
-          TransformerOptionsOf(options, mode_choice_.chunk_tokens,
-                               max_context_tokens()),
-          arena_account_));
+      transformer_, Transformer::Create(
+                        config_, *checkpoint_, weights_, *source_, *pool_,
+                        TransformerOptionsOf(options, mode_choice_.chunk_tokens,
+                                             max_context_tokens()),
+                        arena_account_));
   transformer_ = std::make_unique<GuardedTransformer>(
       std::move(transformer_), guarded_ranges_, checkpoint_->path());
   return absl::OkStatus();
 }
 
-// Headers, configuration and tokenizer were read through the page cache, which
-// a budget covers too. Pages that another process has mapped stay.
+// Headers, configuration and tokenizer are read through the page cache, which a
+// budget covers too. Pages that another process has mapped stay.
 void EngineState::LeaveNoCache() const {
   if (!ram_budget_bytes_) return;
-  if (mode_choice_.mode != Mode::kMmap) {
-    for (const auto& file : checkpoint_->files()) {
-      file->DropCache(0, file->size_bytes());
-    }
+  for (const auto& file : checkpoint_->files()) {
+    file->DropCache(0, file->size_bytes());
   }
   for (const char* name : {"config.json", "generation_config.json",
                            "tokenizer.json", "tokenizer_config.json"}) {
