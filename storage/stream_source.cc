@@ -25,8 +25,8 @@ constexpr uint64_t kBlockBytes = BlockFile::kBlockBytes;
 constexpr uint64_t kMaxBuffers = 4096;
 constexpr uint64_t kMaxBufferBytes = uint64_t{1} << 30;
 
-// A ring of this size is that of a budget which has some MB to spare.
-constexpr uint64_t kMinBytesForCached = 4 * kMiB;
+// A source of this size is that of a budget which has some MB to spare.
+constexpr uint64_t kMinBytesForCached = 32 * kMiB;
 
 using ProgressRef =
     absl::FunctionRef<absl::Status(uint64_t done_bytes, uint64_t total_bytes)>;
@@ -286,8 +286,7 @@ absl::StatusOr<std::unique_ptr<StreamSource>> NewStreamSource(
              .num_slots = num_slots,
              .leave_no_cache = options.leave_no_cache,
              .may_try_buffered =
-                 options.ring.num_buffers * options.ring.buffer_bytes >=
-                 kMinBytesForCached},
+                 plan.block_bytes + plan.ring_bytes >= kMinBytesForCached},
             probe);
       },
       checkpoint, plan, options.ring, account, progress, options.cancel);

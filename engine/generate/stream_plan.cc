@@ -28,14 +28,14 @@ uint64_t LeastBytes(const ResidencyRequest& request) {
   const uint64_t max_row_bytes = MaxRowBytes(request);
   return SumOrMax(
       SumOrMax(LeastResidentBytes(request), kRoundingBytes),
-      StreamBufferBytes(ChooseRing(0, max_row_bytes), max_row_bytes));
+      StreamBufferBytes(ChooseRing(0, max_row_bytes, 0), max_row_bytes));
 }
 
 uint64_t MostBytes(const ResidencyRequest& request) {
   const uint64_t max_row_bytes = MaxRowBytes(request);
   uint64_t num_bytes =
       kRoundingBytes +
-      StreamBufferBytes(ChooseRing(kNoBudget - 1, max_row_bytes),
+      StreamBufferBytes(ChooseRing(kNoBudget - 1, max_row_bytes, 0),
                         max_row_bytes);
   const auto add = [&num_bytes](const std::vector<TensorUse>& uses) {
     for (const TensorUse& use : uses) {
@@ -59,8 +59,7 @@ ResidencyRequest DescribeModel(const Checkpoint& checkpoint,
 StreamBounds BoundsOfStream(const Checkpoint& checkpoint,
                             const ModelWeights& weights) {
   const ResidencyRequest request = DescribeModel(checkpoint, weights);
-  return {.least_bytes = LeastBytes(request),
-          .most_bytes = MostBytes(request)};
+  return {.least_bytes = LeastBytes(request), .most_bytes = MostBytes(request)};
 }
 
 absl::StatusOr<StreamPlan> PlanStream(const Checkpoint& checkpoint,
