@@ -88,8 +88,9 @@ absl::Status AddedTokens::Finish(const Normalizer& normalizer) {
         raw_.entries.push_back({token.content, idx});
         continue;
       }
-      LOWMEM_ASSIGN_OR_RETURN(std::string text,
+      LOWMEM_ASSIGN_OR_RETURN(NormalizedText normalized,
                               normalizer.Normalize(token.content, scratch));
+      std::string& text = normalized.text;
       if (text.empty()) {
         return absl::UnimplementedError(
             absl::StrCat("\"", Printable(token.content),
@@ -186,9 +187,9 @@ absl::StatusOr<bool> AddedTokens::StandsAlone(absl::string_view text,
 
 absl::Status AddedTokens::Split(absl::string_view text, Pass pass,
                                 bool parse_special, RegexScratch& scratch,
-                                std::vector<TokenOrText>& parts) const {
+                                Sink on_part) const {
   const Matcher& matcher = pass == Pass::kRaw ? raw_ : normalized_;
-  size_t done = 0;  // everything before is in `parts`
+  size_t done = 0;  // everything before was handed out
   size_t space_end = 0;
   for (size_t pos = 0; pos < text.size();) {
     if (scratch.is_cancelled()) {
@@ -222,15 +223,16 @@ absl::Status AddedTokens::Split(absl::string_view text, Pass pass,
     }
     // All of it may be white space that the token before has taken.
     if (match.begin >= match.end) continue;
-    if (done < match.begin)
-      parts.push_back({{done, match.begin}, std::nullopt});
-    parts.push_back({match, token.id});
+    if (done < match.begin) {
+      LOWMEM_RETURN_IF_ERROR(on_part({{done, match.begin}, std::nullopt}));
+    }
+    LOWMEM_RETURN_IF_ERROR(on_part({match, token.id}));
     // As the reference does it: the search goes on behind the token itself, so
     // a token of white space is found in what rstrip took, and ends it.
     done = match.end;
   }
-  if (done != text.size()) parts.push_back({{done, text.size()}, std::nullopt});
-  return absl::OkStatus();
+  if (done == text.size()) return absl::OkStatus();
+  return on_part({{done, text.size()}, std::nullopt});
 }
 
 }  // namespace lowmem

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "engine/text/normalizer.h"
@@ -66,13 +67,14 @@ class AddedTokens {
     kRaw,         // tokens that are not normalized, in the text as it came
     kNormalized,  // the others, in the normalized text
   };
-  // Cuts `text` into tokens and what lies between: the leftmost match, of those
-  // that begin there the longest. A match that single_word or `parse_special`
-  // rules out is text and is not looked into for shorter ones. An empty text
-  // has no parts. Usable after Finish. Errors: those of Regex::Find.
+  // Cuts `text` into tokens and what lies between, handed out in order: the
+  // leftmost match, of those that begin there the longest. A match that
+  // single_word or `parse_special` rules out is text and is not looked into for
+  // shorter ones. An empty text has no parts. Usable after Finish. Errors:
+  // those of Regex::Find; what `on_part` returns ends it.
+  using Sink = absl::FunctionRef<absl::Status(const TokenOrText& part)>;
   absl::Status Split(absl::string_view text, Pass pass, bool parse_special,
-                     RegexScratch& scratch,
-                     std::vector<TokenOrText>& parts) const;
+                     RegexScratch& scratch, Sink on_part) const;
 
  private:
   // The sought texts in byte order; a range of it narrows as a match gets

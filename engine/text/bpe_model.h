@@ -19,7 +19,9 @@
 #include "absl/strings/string_view.h"
 #include "engine/text/chunked_vector.h"
 #include "engine/text/compact_index.h"
+#include "engine/text/id_output.h"
 #include "engine/text/vocabulary.h"
+#include "storage/base/memory_account.h"
 
 namespace lowmem {
 
@@ -71,27 +73,35 @@ class BpeModel {
     if (id_of_byte_[byte] < 0) return std::nullopt;
     return id_of_byte_[byte];
   }
+  // As many ids as a piece of `num_bytes` has at least.
+  size_t LeastIds(size_t num_bytes) const;
 
  private:
   Vocabulary vocabulary_;
   MergeTable merges_;
   BpeOptions options_;
   std::array<int32_t, 256> id_of_byte_;  // -1 where there is none
+  bool has_every_byte_ = true;
+  size_t longest_piece_bytes_ = 1;  // as spelt, which is no shorter
 };
 
 // Room for encoding pieces one after the other: n log n in the length of a
 // piece. Thread safety: one thread at a time. Lifetime: the model must outlive
-// it.
+// it. Memory: 20 bytes for each byte of the longest piece so far.
 class BpeEncoder {
  public:
-  // Lifetime: `cancel` must outlive it; nullptr for never.
+  // Lifetime: `cancel` (nullptr for never) and `account` (nullptr for none),
+  // which the room is charged to, must outlive it.
   explicit BpeEncoder(const BpeModel& model,
-                      const std::atomic<bool>* cancel = nullptr)
-      : model_(model), cancel_(cancel) {}
+                      const std::atomic<bool>* cancel = nullptr,
+                      MemoryAccount* account = nullptr)
+      : model_(model), cancel_(cancel), account_(account) {}
 
   // Appends the ids of `piece` (bytes, fewer than 2^32). Once `*cancel` is true
-  // it may end early, with ids that are of no use.
-  void Append(absl::string_view piece, std::vector<int32_t>& ids);
+  // it may end early, with ids that are of no use. Errors: kOutOfRange when
+  // there is no room for so many ids, where their least number says so before
+  // any work; kResourceExhausted.
+  absl::Status Append(absl::string_view piece, IdOutput& ids);
 
   // Pairs looked at so far: a measure of work that needs no clock.
   uint64_t num_steps() const { return num_steps_; }
@@ -106,21 +116,28 @@ class BpeEncoder {
   struct Candidate {
     uint32_t rank;
     uint32_t pos;  // of the left symbol
+    bool operator==(const Candidate& other) const = default;
     // Heap order: the lowest rank, then the leftmost, is on top.
     bool operator<(const Candidate& other) const {
       return rank != other.rank ? rank > other.rank : pos > other.pos;
     }
   };
 
+  absl::Status MakeRoom(size_t num_bytes);
   void Start(absl::string_view piece);
   void AddSymbol(int32_t id);
   void Push(uint32_t pos);
+  // A symbol of the pair has changed.
+  bool IsStale(const Candidate& candidate) const;
+  void DropStale();
   void MergeAll();
 
   bool IsCancelled() const { return cancel_ != nullptr && cancel_->load(); }
 
   const BpeModel& model_;
   const std::atomic<bool>* const cancel_;
+  MemoryAccount* const account_;
+  MemoryCharge charge_;
   std::string spelling_;
   std::vector<Symbol> symbols_;
   std::vector<Candidate> heap_;

@@ -17,6 +17,8 @@ namespace {
 
 constexpr size_t kMaxGrowth = 4;
 constexpr size_t kMaxExtraBytes = 1024;
+// Of the room for a text that a step makes longer than expected.
+constexpr size_t kGrowthFactor = 2;
 
 absl::Status CheckGrowth(size_t from_bytes, size_t to_bytes) {
   if (to_bytes <= kMaxGrowth * from_bytes + kMaxExtraBytes) {
@@ -31,8 +33,12 @@ absl::Status CheckGrowth(size_t from_bytes, size_t to_bytes) {
 class FormStep : public NormalizerStep {
  public:
   explicit FormStep(UnicodeForm form) : form_(form) {}
-  absl::Status Append(absl::string_view text, RegexScratch&,
+  absl::Status Append(absl::string_view text, RegexScratch& scratch,
                       std::string& out) const override {
+    LOWMEM_ASSIGN_OR_RETURN(
+        const MemoryCharge charge,
+        MemoryAccount::ReserveIn(scratch.account(),
+                                 WorkBytesOfForm(text, form_)));
     AppendInForm(text, form_, out);
     return absl::OkStatus();
   }
@@ -96,18 +102,25 @@ class ReplaceStep : public NormalizerStep {
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
   absl::Status Append(absl::string_view text, RegexScratch& scratch,
                       std::string& out) const override {
-    std::vector<MatchedPart> parts;
-    LOWMEM_RETURN_IF_ERROR(pattern_.Cut(text, scratch, parts));
-    for (const MatchedPart& part : parts) {
-      if (part.is_match) {
-        absl::StrAppend(&out, content_);
-      } else {
-        out.append(text.data() + part.range.begin,
-                   part.range.end - part.range.begin);
-      }
-      LOWMEM_RETURN_IF_ERROR(CheckGrowth(text.size(), out.size()));
-    }
-    return absl::OkStatus();
+    MemoryCharge growth;
+    return pattern_.Cut(
+        text, scratch, [&](const MatchedPart& part) -> absl::Status {
+          const absl::string_view added =
+              part.is_match ? absl::string_view(content_)
+                            : text.substr(part.range.begin,
+                                          part.range.end - part.range.begin);
+          const size_t num_bytes = out.size() + added.size();
+          LOWMEM_RETURN_IF_ERROR(CheckGrowth(text.size(), num_bytes));
+          if (num_bytes > out.capacity()) {
+            // While it moves both are there.
+            LOWMEM_ASSIGN_OR_RETURN(
+                growth, MemoryAccount::ReserveIn(scratch.account(),
+                                                 kGrowthFactor * num_bytes));
+            out.reserve(kGrowthFactor * num_bytes);
+          }
+          absl::StrAppend(&out, added);
+          return absl::OkStatus();
+        });
   }
 
  private:
@@ -174,15 +187,27 @@ absl::Status Normalizer::AddSteps(const JsonValue& spec) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Normalizer::Normalize(absl::string_view text,
-                                                  RegexScratch& scratch) const {
-  std::string current(text);
+absl::StatusOr<NormalizedText> Normalizer::Normalize(
+    absl::string_view text, RegexScratch& scratch) const {
+  NormalizedText current;
+  if (is_identity()) current.text = std::string(text);
+  absl::string_view from = text;
   for (const auto& step : steps_) {
-    std::string next;
-    next.reserve(current.size());
-    LOWMEM_RETURN_IF_ERROR(step->Append(current, scratch, next));
-    LOWMEM_RETURN_IF_ERROR(CheckGrowth(text.size(), next.size()));
+    NormalizedText next;
+    LOWMEM_ASSIGN_OR_RETURN(
+        next.charge, MemoryAccount::ReserveIn(scratch.account(), from.size()));
+    next.text.reserve(from.size());
+    LOWMEM_RETURN_IF_ERROR(step->Append(from, scratch, next.text));
+    LOWMEM_RETURN_IF_ERROR(CheckGrowth(text.size(), next.text.size()));
+    if (next.text.size() > next.charge.num_bytes()) {
+      LOWMEM_ASSIGN_OR_RETURN(
+          MemoryCharge more,
+          MemoryAccount::ReserveIn(scratch.account(),
+                                   next.text.size() - from.size()));
+      next.charge.Add(std::move(more));
+    }
     current = std::move(next);
+    from = current.text;
   }
   return current;
 }

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/text/regex.h"
 #include "storage/base/json.h"
+#include "storage/base/memory_account.h"
 
 namespace lowmem {
 
@@ -27,6 +28,11 @@ class NormalizerStep {
                               std::string& out) const = 0;
 };
 
+struct NormalizedText {
+  std::string text;
+  MemoryCharge charge;  // of it, to the account of the scratch
+};
+
 // Thread safety: const methods are thread-safe.
 class Normalizer {
  public:
@@ -36,10 +42,12 @@ class Normalizer {
 
   bool is_identity() const { return steps_.empty(); }
 
+  // A step takes the text before it and the one that it makes.
   // Errors: kUnimplemented when a step makes the text more than four times and
-  // 1 KiB longer, or a pattern is too expensive.
-  absl::StatusOr<std::string> Normalize(absl::string_view text,
-                                        RegexScratch& scratch) const;
+  // 1 KiB longer, or a pattern is too expensive; kResourceExhausted by the
+  // scratch's account.
+  absl::StatusOr<NormalizedText> Normalize(absl::string_view text,
+                                           RegexScratch& scratch) const;
 
  private:
   absl::Status AddSteps(const JsonValue& spec);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/pre_tokenizer.h"
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +22,10 @@ constexpr absl::string_view kGpt2Pattern =
     R"(| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space}))"
     R"(|\p{White_Space}+)";
 
+// A piece goes through all steps before the next is cut, each step one call
+// deeper. Published tokenizers have up to five.
+constexpr size_t kMaxSteps = 64;
+
 absl::StatusOr<SplitBehavior> ParseBehavior(const JsonValue& spec,
                                             const char* fallback) {
   LOWMEM_ASSIGN_OR_RETURN(
@@ -39,63 +43,70 @@ absl::StatusOr<SplitBehavior> ParseBehavior(const JsonValue& spec,
       "Isolated, MergedWithPrevious, MergedWithNext or Contiguous"));
 }
 
-// Appends the non-empty ranges that `behavior` makes of the parts, moved by
-// `base`.
-void Combine(const std::vector<MatchedPart>& parts, SplitBehavior behavior,
-             size_t base, std::vector<TextRange>& pieces) {
-  const size_t first = pieces.size();
-  const auto begin_piece = [&](TextRange range) {
-    pieces.push_back({base + range.begin, base + range.end});
-  };
-  // Whether the previous part was a match, in the order of walking. Each rule
-  // is the reference's, run of matches and empty matches included.
-  bool after_match = false;
-  switch (behavior) {
-    case SplitBehavior::kRemoved:
-      for (const MatchedPart& part : parts) {
-        if (!part.is_match) begin_piece(part.range);
-      }
-      break;
-    case SplitBehavior::kIsolated:
-      for (const MatchedPart& part : parts) begin_piece(part.range);
-      break;
-    case SplitBehavior::kContiguous:
-      for (const MatchedPart& part : parts) {
-        if (part.is_match == after_match && pieces.size() > first) {
-          pieces.back().end = base + part.range.end;
-        } else {
-          begin_piece(part.range);
-        }
-        after_match = part.is_match;
-      }
-      break;
-    case SplitBehavior::kMergedWithPrevious:
-      for (const MatchedPart& part : parts) {
-        if (part.is_match && !after_match && pieces.size() > first) {
-          pieces.back().end = base + part.range.end;
-        } else {
-          begin_piece(part.range);
-        }
-        after_match = part.is_match;
-      }
-      break;
-    case SplitBehavior::kMergedWithNext:
-      for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-        if (part->is_match && !after_match && pieces.size() > first) {
-          pieces.back().begin = base + part->range.begin;
-        } else {
-          begin_piece(part->range);
-        }
-        after_match = part->is_match;
-      }
-      std::reverse(pieces.begin() + first, pieces.end());
-      break;
+// Makes pieces of the parts of a text, as the reference does, runs of matches
+// and empty matches included. A piece is handed out as soon as no later part
+// can belong to it.
+class PieceJoiner {
+ public:
+  using Sink = absl::FunctionRef<absl::Status(TextRange piece)>;
+  PieceJoiner(SplitBehavior behavior, Sink on_piece)
+      : behavior_(behavior), on_piece_(on_piece) {}
+
+  absl::Status Add(const MatchedPart& part) {
+    const bool joins = open_.has_value() && JoinsOpenPiece(part.is_match);
+    after_match_ = part.is_match;
+    if (joins) {
+      open_->end = part.range.end;
+      // With MergedWithNext a match waits for one part only.
+      if (behavior_ == SplitBehavior::kMergedWithNext) return Finish();
+      return absl::OkStatus();
+    }
+    LOWMEM_RETURN_IF_ERROR(Finish());
+    switch (behavior_) {
+      case SplitBehavior::kRemoved:
+        return part.is_match ? absl::OkStatus() : HandOut(part.range);
+      case SplitBehavior::kIsolated:
+        return HandOut(part.range);
+      case SplitBehavior::kMergedWithNext:
+        if (!part.is_match) return HandOut(part.range);
+        break;
+      case SplitBehavior::kContiguous:
+      case SplitBehavior::kMergedWithPrevious:
+        break;
+    }
+    open_ = part.range;
+    return absl::OkStatus();
   }
-  pieces.erase(
-      std::remove_if(pieces.begin() + first, pieces.end(),
-                     [](const TextRange& piece) { return piece.empty(); }),
-      pieces.end());
-}
+
+  absl::Status Finish() {
+    if (!open_.has_value()) return absl::OkStatus();
+    const TextRange piece = *open_;
+    open_.reset();
+    return HandOut(piece);
+  }
+
+ private:
+  bool JoinsOpenPiece(bool is_match) const {
+    switch (behavior_) {
+      case SplitBehavior::kContiguous:
+        return is_match == after_match_;
+      case SplitBehavior::kMergedWithPrevious:
+        return is_match && !after_match_;
+      case SplitBehavior::kMergedWithNext:
+        return !is_match;  // the open piece is a match
+      default:
+        return false;
+    }
+  }
+  absl::Status HandOut(TextRange piece) const {
+    return piece.empty() ? absl::OkStatus() : on_piece_(piece);
+  }
+
+  const SplitBehavior behavior_;
+  Sink on_piece_;
+  std::optional<TextRange> open_;
+  bool after_match_ = false;  // whether the part before was one
+};
 
 }  // namespace
 
@@ -131,7 +142,15 @@ absl::Status PreTokenizer::AddSteps(const JsonValue& spec) {
   }
   if (type == "ByteLevel") return AddByteLevel(spec);
   LOWMEM_ASSIGN_OR_RETURN(Split split, MakeSplit(type, spec));
-  steps_.emplace_back(std::move(split));
+  return AddStep(std::move(split));
+}
+
+absl::Status PreTokenizer::AddStep(Step step) {
+  if (steps_.size() == kMaxSteps) {
+    return absl::UnimplementedError(
+        absl::StrCat("more than ", kMaxSteps, " steps are not supported"));
+  }
+  steps_.push_back(std::move(step));
   return absl::OkStatus();
 }
 
@@ -140,12 +159,12 @@ absl::Status PreTokenizer::AddByteLevel(const JsonValue& spec) {
                           GetBool(spec, "add_prefix_space"));
   LOWMEM_ASSIGN_OR_RETURN(const bool use_regex,
                           GetBool(spec, "use_regex", true));
-  if (add_prefix_space) steps_.emplace_back(PrefixSpace{});
+  if (add_prefix_space) LOWMEM_RETURN_IF_ERROR(AddStep(PrefixSpace{}));
   if (use_regex) {
     LOWMEM_ASSIGN_OR_RETURN(TextPattern pattern,
                             TextPattern::FromRegex(kGpt2Pattern));
-    steps_.emplace_back(
-        Split{std::move(pattern), SplitBehavior::kIsolated, /*invert=*/false});
+    LOWMEM_RETURN_IF_ERROR(AddStep(
+        Split{std::move(pattern), SplitBehavior::kIsolated, /*invert=*/false}));
   }
   has_byte_level_ = true;
   return absl::OkStatus();
@@ -199,47 +218,34 @@ absl::StatusOr<PreTokenizer::Split> PreTokenizer::MakeSplit(
       absl::StrCat("\"", Printable(type), "\" is not supported"));
 }
 
-absl::Status PreTokenizer::Cut(CutText& cut, RegexScratch& scratch) const {
-  for (const Step& step : steps_) {
-    if (const Split* split = std::get_if<Split>(&step)) {
-      LOWMEM_RETURN_IF_ERROR(ApplySplit(*split, cut, scratch));
-    } else {
-      ApplyPrefixSpace(cut);
-    }
-  }
-  return absl::OkStatus();
+absl::Status PreTokenizer::Cut(absl::string_view text, RegexScratch& scratch,
+                               PieceSink on_piece) const {
+  return text.empty() ? absl::OkStatus() : CutFrom(0, text, scratch, on_piece);
 }
 
-absl::Status PreTokenizer::ApplySplit(const Split& split, CutText& cut,
-                                      RegexScratch& scratch) {
-  std::vector<TextRange> pieces;
-  std::vector<MatchedPart> parts;
-  for (const TextRange& piece : cut.pieces) {
-    parts.clear();
-    LOWMEM_RETURN_IF_ERROR(
-        split.pattern.Cut(absl::string_view(cut.text).substr(
-                              piece.begin, piece.end - piece.begin),
-                          scratch, parts));
-    if (split.invert) {
-      for (MatchedPart& part : parts) part.is_match = !part.is_match;
-    }
-    Combine(parts, split.behavior, piece.begin, pieces);
+absl::Status PreTokenizer::CutFrom(size_t step_idx, absl::string_view text,
+                                   RegexScratch& scratch,
+                                   PieceSink on_piece) const {
+  if (step_idx == steps_.size()) return on_piece(text);
+  const Split* split = std::get_if<Split>(&steps_[step_idx]);
+  if (split == nullptr) {
+    if (text[0] == ' ') return CutFrom(step_idx + 1, text, scratch, on_piece);
+    LOWMEM_ASSIGN_OR_RETURN(
+        const MemoryCharge charge,
+        MemoryAccount::ReserveIn(scratch.account(), text.size() + 1));
+    return CutFrom(step_idx + 1, absl::StrCat(" ", text), scratch, on_piece);
   }
-  cut.pieces = std::move(pieces);
-  return absl::OkStatus();
-}
-
-void PreTokenizer::ApplyPrefixSpace(CutText& cut) {
-  CutText spaced;
-  spaced.text.reserve(cut.text.size() + cut.pieces.size());
-  spaced.pieces.reserve(cut.pieces.size());
-  for (const TextRange& piece : cut.pieces) {
-    const size_t begin = spaced.text.size();
-    if (cut.text[piece.begin] != ' ') spaced.text.push_back(' ');
-    spaced.text.append(cut.text, piece.begin, piece.end - piece.begin);
-    spaced.pieces.push_back({begin, spaced.text.size()});
-  }
-  cut = std::move(spaced);
+  const auto on_range = [&](TextRange piece) {
+    return CutFrom(step_idx + 1,
+                   text.substr(piece.begin, piece.end - piece.begin), scratch,
+                   on_piece);
+  };
+  PieceJoiner joiner(split->behavior, on_range);
+  LOWMEM_RETURN_IF_ERROR(
+      split->pattern.Cut(text, scratch, [&](const MatchedPart& part) {
+        return joiner.Add({part.range, part.is_match != split->invert});
+      }));
+  return joiner.Finish();
 }
 
 }  // namespace lowmem

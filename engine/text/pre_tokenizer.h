@@ -11,12 +11,14 @@
 #ifndef LOWMEM_ENGINE_TEXT_PRE_TOKENIZER_H_
 #define LOWMEM_ENGINE_TEXT_PRE_TOKENIZER_H_
 
-#include <string>
+#include <cstddef>
 #include <variant>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "engine/text/regex.h"
 #include "engine/text/text_pattern.h"
 #include "storage/base/json.h"
@@ -32,11 +34,8 @@ enum class SplitBehavior {
   kContiguous,
 };
 
-// A text and how it is cut so far. Pieces are in order and never empty.
-struct CutText {
-  std::string text;
-  std::vector<TextRange> pieces;
-};
+// Takes pieces, in order and never empty; one lives as long as the call.
+using PieceSink = absl::FunctionRef<absl::Status(absl::string_view piece)>;
 
 // Thread safety: const methods are thread-safe.
 class PreTokenizer {
@@ -45,9 +44,13 @@ class PreTokenizer {
   // Errors: kUnimplemented naming a kind that is not supported; kDataLoss.
   static absl::StatusOr<PreTokenizer> FromJson(const JsonValue& spec);
 
-  // Cuts the pieces of `cut` further.
-  // Errors: kUnimplemented when a pattern is too expensive for the text.
-  absl::Status Cut(CutText& cut, RegexScratch& scratch) const;
+  // Cuts `text` and hands out the pieces one by one, without keeping them.
+  // Memory: a copy of the text or a piece where a step puts a space before it.
+  // Errors: kUnimplemented when a pattern is too expensive for the text;
+  // kResourceExhausted by the scratch's account; what `on_piece` returns ends
+  // it.
+  absl::Status Cut(absl::string_view text, RegexScratch& scratch,
+                   PieceSink on_piece) const;
 
  private:
   struct Split {
@@ -63,9 +66,10 @@ class PreTokenizer {
   absl::Status AddByteLevel(const JsonValue& spec);
   static absl::StatusOr<Split> MakeSplit(absl::string_view type,
                                          const JsonValue& spec);
-  static absl::Status ApplySplit(const Split& split, CutText& cut,
-                                 RegexScratch& scratch);
-  static void ApplyPrefixSpace(CutText& cut);
+  absl::Status AddStep(Step step);
+  // What the steps from `step_idx` on make of `text`, which is not empty.
+  absl::Status CutFrom(size_t step_idx, absl::string_view text,
+                       RegexScratch& scratch, PieceSink on_piece) const;
 
   std::vector<Step> steps_;
   bool has_byte_level_ = false;

@@ -81,8 +81,9 @@ struct RegexScratch::State {
   JitStackPtr stack;
 };
 
-RegexScratch::RegexScratch(const std::atomic<bool>* cancel)
-    : state_(std::make_unique<State>()) {
+RegexScratch::RegexScratch(const std::atomic<bool>* cancel,
+                           MemoryAccount* account)
+    : state_(std::make_unique<State>()), account_(account) {
   state_->cancel = cancel;
 }
 RegexScratch::~RegexScratch() = default;

@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "storage/base/memory_account.h"
 
 namespace lowmem {
 
@@ -24,33 +25,40 @@ struct TextRange {
   bool empty() const { return begin == end; }
 };
 
-// Room that matches need, and the work they may do together: a pattern that
-// looks far ahead of each short match would else take time that grows with the
-// square of the text. Thread safety: one thread at a time.
+// Room that a text on its way to ids needs, and the work that matches may do
+// together: a pattern that looks far ahead of each short match would else take
+// time that grows with the square of the text. Thread safety: one thread at a
+// time.
 class RegexScratch {
  public:
   // Matching ends with kCancelled once `*cancel` is true; nullptr for never.
-  // Lifetime: `cancel` must outlive the scratch.
-  explicit RegexScratch(const std::atomic<bool>* cancel = nullptr);
+  // Lifetime: `cancel` and `account` must outlive the scratch.
+  explicit RegexScratch(const std::atomic<bool>* cancel = nullptr,
+                        MemoryAccount* account = nullptr);
   ~RegexScratch();
   RegexScratch(RegexScratch&&) noexcept;
 
   // Allows the work that is due to a text of that many bytes.
   void Allow(size_t num_bytes);
   bool is_cancelled() const;
+  // What copies of the text are charged to, before they are made; nullptr for
+  // nothing.
+  MemoryAccount* account() const { return account_; }
 
  private:
   friend class Regex;
   struct State;
   std::unique_ptr<State> state_;
+  MemoryAccount* account_;
 };
 
 // Thread safety: const methods are thread-safe.
 class Regex {
  public:
   // Compiles a pattern in PCRE2's syntax, with Unicode properties and "$" at
-  // line ends. REQUIRES: no "^" (see TranslateOniguruma). Errors: kDataLoss for a malformed or too long pattern;
-  // kUnimplemented for one that nests too deep.
+  // line ends. REQUIRES: no "^" (see TranslateOniguruma). Errors: kDataLoss for
+  // a malformed or too long pattern; kUnimplemented for one that nests too
+  // deep.
   static absl::StatusOr<Regex> Compile(absl::string_view pattern);
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;

@@ -13,26 +13,26 @@
 namespace lowmem {
 namespace {
 
-// Collects matches in order and fills in what lies between them.
-class PartCollector {
+// Hands out matches in order and fills in what lies between them.
+class PartWriter {
  public:
-  explicit PartCollector(std::vector<MatchedPart>& parts) : parts_(parts) {}
-  void AddMatch(TextRange match) {
-    AddGap(match.begin);
-    parts_.push_back({match, true});
+  explicit PartWriter(PartSink on_part) : on_part_(on_part) {}
+  absl::Status AddMatch(TextRange match) {
+    LOWMEM_RETURN_IF_ERROR(AddGap(match.begin));
     end_ = match.end;
+    return on_part_({match, true});
   }
-  void AddGap(size_t end) {
-    if (end_ != end) parts_.push_back({{end_, end}, false});
+  absl::Status AddGap(size_t end) {
+    return end_ == end ? absl::OkStatus() : on_part_({{end_, end}, false});
   }
 
  private:
-  std::vector<MatchedPart>& parts_;
+  PartSink on_part_;
   size_t end_ = 0;
 };
 
 absl::Status CutByRegex(const Regex& regex, absl::string_view text,
-                        RegexScratch& scratch, PartCollector& collector) {
+                        RegexScratch& scratch, PartWriter& writer) {
   scratch.Allow(text.size());
   size_t start = 0;
   std::optional<size_t> last_end;
@@ -46,31 +46,33 @@ absl::Status CutByRegex(const Regex& regex, absl::string_view text,
       start += DecodeUtf8(text.substr(start)).num_bytes;
       continue;
     }
-    collector.AddMatch(*match);
+    LOWMEM_RETURN_IF_ERROR(writer.AddMatch(*match));
     start = match->end;
     last_end = match->end;
   }
   return absl::OkStatus();
 }
 
-void CutByString(absl::string_view sought, absl::string_view text,
-                 PartCollector& collector) {
-  if (sought.empty()) return;
+absl::Status CutByString(absl::string_view sought, absl::string_view text,
+                         PartWriter& writer) {
+  if (sought.empty()) return absl::OkStatus();
   for (size_t pos = text.find(sought); pos != text.npos;
        pos = text.find(sought, pos + sought.size())) {
-    collector.AddMatch({pos, pos + sought.size()});
+    LOWMEM_RETURN_IF_ERROR(writer.AddMatch({pos, pos + sought.size()}));
   }
+  return absl::OkStatus();
 }
 
-void CutByPredicate(TextPattern::CharPredicate predicate,
-                    absl::string_view text, PartCollector& collector) {
+absl::Status CutByPredicate(TextPattern::CharPredicate predicate,
+                            absl::string_view text, PartWriter& writer) {
   for (size_t pos = 0; pos < text.size();) {
     const Utf8Step step = DecodeUtf8(text.substr(pos));
     if (predicate(step.code_point)) {
-      collector.AddMatch({pos, pos + step.num_bytes});
+      LOWMEM_RETURN_IF_ERROR(writer.AddMatch({pos, pos + step.num_bytes}));
     }
     pos += step.num_bytes;
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -109,21 +111,18 @@ TextPattern TextPattern::FromString(std::string text) {
 }
 
 absl::Status TextPattern::Cut(absl::string_view text, RegexScratch& scratch,
-                              std::vector<MatchedPart>& parts) const {
-  if (text.empty()) {
-    parts.push_back({{0, 0}, false});
-    return absl::OkStatus();
-  }
-  PartCollector collector(parts);
+                              PartSink on_part) const {
+  if (text.empty()) return on_part({{0, 0}, false});
+  PartWriter writer(on_part);
   if (const Regex* regex = std::get_if<Regex>(&kind_)) {
-    LOWMEM_RETURN_IF_ERROR(CutByRegex(*regex, text, scratch, collector));
+    LOWMEM_RETURN_IF_ERROR(CutByRegex(*regex, text, scratch, writer));
   } else if (const std::string* sought = std::get_if<std::string>(&kind_)) {
-    CutByString(*sought, text, collector);
+    LOWMEM_RETURN_IF_ERROR(CutByString(*sought, text, writer));
   } else {
-    CutByPredicate(std::get<CharPredicate>(kind_), text, collector);
+    LOWMEM_RETURN_IF_ERROR(
+        CutByPredicate(std::get<CharPredicate>(kind_), text, writer));
   }
-  collector.AddGap(text.size());
-  return absl::OkStatus();
+  return writer.AddGap(text.size());
 }
 
 }  // namespace lowmem

@@ -7,8 +7,8 @@
 
 #include <string>
 #include <variant>
-#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -23,6 +23,8 @@ struct MatchedPart {
   bool is_match = false;
 };
 
+using PartSink = absl::FunctionRef<absl::Status(const MatchedPart& part)>;
+
 // Thread safety: const methods are thread-safe.
 class TextPattern {
  public:
@@ -36,11 +38,12 @@ class TextPattern {
   static TextPattern FromPredicate(CharPredicate predicate);
   static TextPattern FromString(std::string text);
 
-  // Cuts the whole of `text` into matches and what lies between them, in order.
-  // A match may be empty where a regex says so; an empty text is one empty
-  // part. REQUIRES: valid UTF-8.
+  // Cuts the whole of `text` into matches and what lies between them, handed
+  // out in order. A match may be empty where a regex says so; an empty text is
+  // one empty part. REQUIRES: valid UTF-8. Errors: those of Regex::Find; what
+  // `on_part` returns ends it.
   absl::Status Cut(absl::string_view text, RegexScratch& scratch,
-                   std::vector<MatchedPart>& parts) const;
+                   PartSink on_part) const;
 
  private:
   using Kind = std::variant<Regex, std::string, CharPredicate>;

@@ -6,7 +6,9 @@
 #define LOWMEM_ENGINE_TEXT_TOKENIZER_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "storage/base/memory_account.h"
 #include "storage/checkpoint.h"
 
 namespace lowmem {
@@ -33,13 +36,23 @@ class Tokenizer {
     bool parse_special = true;
     // Encode ends soon with kCancelled once this is true; nullptr for never.
     const std::atomic<bool>* cancel = nullptr;
+    // Encode ends with kOutOfRange as soon as it knows that there are more ids,
+    // those around the text included.
+    size_t max_ids = std::numeric_limits<size_t>::max();
+    // What Encode takes, the ids included, is charged here before it is taken,
+    // and given back when it ends: the ids are the caller's then. nullptr: no
+    // account.
+    MemoryAccount* account = nullptr;
   };
 
   virtual ~Tokenizer() = default;
 
   // Errors: kInvalidArgument for text that is no valid UTF-8 or longer than
   // limits::kPromptBytes; kUnimplemented for a pattern that is too expensive
-  // for the text; kCancelled.
+  // for the text; kCancelled; kOutOfRange by max_ids, kResourceExhausted by the
+  // account.
+  // Memory: four bytes an id, 20 for each byte of the longest piece that is
+  // merged, and up to 128 KiB; with a normalizer the text twice.
   virtual absl::StatusOr<std::vector<int32_t>> Encode(
       absl::string_view text, const EncodeOptions& options) const = 0;
 

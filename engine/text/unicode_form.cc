@@ -121,6 +121,18 @@ void AppendInForm(absl::string_view text, UnicodeForm form, std::string& out) {
   out.append(text.data() + copied, text.size() - copied);
 }
 
+uint64_t WorkBytesOfForm(absl::string_view text, UnicodeForm form) {
+  size_t longest = 0;
+  for (size_t pos = 0; pos < text.size(); ++pos) {
+    size_t end = pos;
+    while (end < text.size() && !absl::ascii_isascii(text[end])) ++end;
+    longest = std::max(longest, end - pos);
+    pos = end;
+  }
+  // Composed forms have at most twice as many characters in between.
+  return longest * sizeof(int32_t) * (IsComposed(form) ? 1 : 2);
+}
+
 void AppendLowerCase(absl::string_view text, std::string& out) {
   while (!text.empty()) {
     const Utf8Step step = DecodeUtf8(text);

@@ -5,6 +5,7 @@
 #ifndef LOWMEM_ENGINE_TEXT_UNICODE_FORM_H_
 #define LOWMEM_ENGINE_TEXT_UNICODE_FORM_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -16,6 +17,10 @@ enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
 // Appends `text` in `form`. n log n in the length, however many combining marks
 // follow one another. REQUIRES: valid UTF-8.
 void AppendInForm(absl::string_view text, UnicodeForm form, std::string& out);
+
+// What AppendInForm takes beside `out`, at most about: it keeps the characters
+// of the longest stretch without ASCII together.
+uint64_t WorkBytesOfForm(absl::string_view text, UnicodeForm form);
 
 // Appends `text` with each character's lower case (no rule looks at
 // neighbours). REQUIRES: valid UTF-8.

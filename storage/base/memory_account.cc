@@ -20,6 +20,11 @@ MemoryCharge& MemoryCharge::operator=(MemoryCharge&& other) noexcept {
   return *this;
 }
 
+void MemoryCharge::Add(MemoryCharge more) {
+  if (account_ == nullptr) account_ = more.account_;
+  num_bytes_ += std::exchange(more.num_bytes_, 0);
+}
+
 MemoryCharge::~MemoryCharge() {
   for (MemoryAccount* a = account_; a != nullptr; a = a->parent_) {
     a->Release(num_bytes_);
@@ -43,6 +48,12 @@ absl::StatusOr<MemoryCharge> MemoryAccount::Reserve(uint64_t num_bytes) {
   }
   for (MemoryAccount* a = this; a != nullptr; a = a->parent_) a->RecordPeak();
   return MemoryCharge(this, num_bytes);
+}
+
+absl::StatusOr<MemoryCharge> MemoryAccount::ReserveIn(MemoryAccount* account,
+                                                      uint64_t num_bytes) {
+  if (account == nullptr) return MemoryCharge();
+  return account->Reserve(num_bytes);
 }
 
 bool MemoryAccount::TryAdd(uint64_t num_bytes) {

@@ -26,6 +26,9 @@ class MemoryCharge {
   MemoryCharge& operator=(MemoryCharge&& other) noexcept;
   ~MemoryCharge();
   uint64_t num_bytes() const { return num_bytes_; }
+  // Takes over what `more` holds. REQUIRES: it is empty, or of the same account
+  // as this one, or this one is empty.
+  void Add(MemoryCharge more);
 
  private:
   friend class MemoryAccount;
@@ -50,6 +53,9 @@ class MemoryAccount {
   // Errors: kResourceExhausted naming the account whose limit is in the way, what
   // was asked, what it holds and what it may hold.
   absl::StatusOr<MemoryCharge> Reserve(uint64_t num_bytes);
+  // The same where there may be no account: nothing is held then.
+  static absl::StatusOr<MemoryCharge> ReserveIn(MemoryAccount* account,
+                                                uint64_t num_bytes);
 
   absl::string_view name() const { return name_; }
   uint64_t limit_bytes() const { return limit_bytes_; }

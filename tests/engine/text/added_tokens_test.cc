@@ -21,6 +21,13 @@ using Pass = AddedTokens::Pass;
 
 constexpr char kNoNormalizer[] = "null";
 
+auto AppendTo(std::vector<TokenOrText>& parts) {
+  return [&parts](const TokenOrText& part) {
+    parts.push_back(part);
+    return absl::OkStatus();
+  };
+}
+
 class AddedTokensTest : public ::testing::Test {
  protected:
   void Add(AddedToken token) {
@@ -35,8 +42,9 @@ class AddedTokensTest : public ::testing::Test {
   std::string Split(absl::string_view text, Pass pass = Pass::kRaw,
                     bool parse_special = true) {
     std::vector<TokenOrText> parts;
-    EXPECT_THAT(tokens_.Split(text, pass, parse_special, scratch_, parts),
-                IsOk());
+    EXPECT_THAT(
+        tokens_.Split(text, pass, parse_special, scratch_, AppendTo(parts)),
+        IsOk());
     std::string shown;
     for (const TokenOrText& part : parts) {
       if (!shown.empty()) shown += "|";
@@ -121,7 +129,8 @@ TEST_F(AddedTokensTest, RunsOfStrippingTokensAreLinear) {
   std::vector<TokenOrText> parts;
   // Looking for the end of the run at each line end would take 10^12 steps.
   const std::string text(1u << 20, '\n');
-  ASSERT_THAT(tokens_.Split(text, Pass::kRaw, true, scratch_, parts), IsOk());
+  ASSERT_THAT(tokens_.Split(text, Pass::kRaw, true, scratch_, AppendTo(parts)),
+              IsOk());
   EXPECT_EQ(parts.size(), text.size());
 }
 
@@ -131,7 +140,7 @@ TEST_F(AddedTokensTest, CancelledSearchEnds) {
   const std::atomic<bool> cancel = true;
   RegexScratch scratch(&cancel);
   std::vector<TokenOrText> parts;
-  EXPECT_THAT(tokens_.Split("abc", Pass::kRaw, true, scratch, parts),
+  EXPECT_THAT(tokens_.Split("abc", Pass::kRaw, true, scratch, AppendTo(parts)),
               Fails(absl::StatusCode::kCancelled, "interrupted"));
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -99,6 +100,65 @@ TEST(BpeModelTest, MergesAcrossJoinedNeighbours) {
   EXPECT_THAT(Ids(*tokenizer, "xabcdx"), ElementsAre('x', 258, 'x'));
 }
 
+// Merges as they are defined: of all neighbours that join, those of the lowest
+// rank, the leftmost of equals, until there are none.
+std::vector<int32_t> MergedOneByOne(const MergeTable& merges,
+                                    std::vector<int32_t> ids) {
+  for (;;) {
+    std::optional<uint32_t> best;
+    size_t best_pos = 0;
+    for (size_t i = 0; i + 1 < ids.size(); ++i) {
+      const auto rank = merges.Find(ids[i], ids[i + 1]);
+      if (rank.has_value() && (!best || *rank < *best)) {
+        best = rank;
+        best_pos = i;
+      }
+    }
+    if (!best) return ids;
+    ids[best_pos] = merges[*best].result;
+    ids.erase(ids.begin() + best_pos + 1);
+  }
+}
+
+// Lengths that fill the room for candidates to the last, so that stale ones are
+// dropped.
+TEST(BpeModelTest, WordsThatFillTheRoomAreMergedAsDefined) {
+  const std::vector<std::string> pieces = {"a",  "b",   "ab",   "ba",   "aa",
+                                           "bb", "aab", "abab", "aaaa", "baab"};
+  const std::vector<MergeTable::Merge> table = {
+      {0, 1, 2}, {4, 1, 6}, {0, 0, 4}, {2, 2, 7}, {1, 0, 3},
+      {4, 4, 8}, {3, 2, 9}, {1, 1, 5}, {0, 2, 6}};
+  Vocabulary vocabulary;
+  for (size_t id = 0; id < pieces.size(); ++id) {
+    ASSERT_THAT(vocabulary.Add(pieces[id], id), testing::IsOk());
+  }
+  ASSERT_THAT(vocabulary.Finish(), testing::IsOk());
+  MergeTable merges;
+  for (const auto& merge : table) {
+    ASSERT_THAT(merges.Add(merge), testing::IsOk());
+  }
+  merges.Finish();
+  const BpeModel model(std::move(vocabulary), std::move(merges), {});
+  uint32_t state = 1;
+  for (const size_t length : {1, 2, 4, 8, 64, 256, 256, 5000}) {
+    for (const uint32_t odds : {0, 1, 2, 8}) {
+      std::string piece;
+      std::vector<int32_t> bytes;
+      for (size_t i = 0; i < length; ++i) {
+        state = state * 1664525 + 1013904223;
+        const bool is_b = odds != 0 && (state >> 16) % (odds + 1) == 0;
+        piece += is_b ? 'b' : 'a';
+        bytes.push_back(is_b);
+      }
+      BpeEncoder encoder(model);
+      IdOutput ids(length, nullptr);
+      ASSERT_THAT(encoder.Append(piece, ids), testing::IsOk());
+      EXPECT_EQ(std::move(ids).Take(), MergedOneByOne(model.merges(), bytes))
+          << piece;
+    }
+  }
+}
+
 // Joins "a" up to 2^`num_joins` of them.
 BpeModel DoublingModel(int32_t num_joins) {
   Vocabulary vocabulary;
@@ -120,11 +180,11 @@ BpeModel DoublingModel(int32_t num_joins) {
 // Steps, not time: a quadratic merger would take 10^12 of them.
 TEST(BpeModelTest, OneLongWordTakesStepsInProportionToItsLength) {
   const BpeModel model = DoublingModel(7);
-  BpeEncoder encoder(model);
-  std::vector<int32_t> ids;
   constexpr size_t kLength = 1u << 20;
-  encoder.Append(std::string(kLength, 'a'), ids);
-  EXPECT_EQ(ids, std::vector<int32_t>(kLength / 128, 7));
+  BpeEncoder encoder(model);
+  IdOutput ids(kLength, nullptr);
+  ASSERT_THAT(encoder.Append(std::string(kLength, 'a'), ids), testing::IsOk());
+  EXPECT_EQ(std::move(ids).Take(), std::vector<int32_t>(kLength / 128, 7));
   // A first look at each pair, and for each of the at most n joins two new
   // pairs and one candidate taken; as many again that were stale.
   EXPECT_LE(encoder.num_steps(), 8 * kLength);
@@ -138,8 +198,8 @@ TEST(BpeModelTest, CancelledMergingOfALongWordEnds) {
   const std::string word(1u << 20, 'a');
   const auto encode = [&](const std::atomic<bool>* cancel) {
     BpeEncoder encoder(model, cancel);
-    std::vector<int32_t> ids;
-    encoder.Append(word, ids);
+    IdOutput ids(word.size(), nullptr);
+    EXPECT_THAT(encoder.Append(word, ids), testing::IsOk());
     return encoder.num_steps();
   };
   const auto begin = std::chrono::steady_clock::now();

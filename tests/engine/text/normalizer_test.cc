@@ -25,7 +25,7 @@ std::string Normalized(absl::string_view json, absl::string_view text) {
   RegexScratch scratch;
   auto result = normalizer->Normalize(text, scratch);
   EXPECT_THAT(result, testing::IsOk());
-  return result.ok() ? *result : "";
+  return result.ok() ? result->text : "";
 }
 
 TEST(NormalizerTest, Steps) {

@@ -24,6 +24,18 @@ absl::StatusOr<PreTokenizer> Parse(absl::string_view json) {
   return PreTokenizer::FromJson(*spec);
 }
 
+Pieces PiecesOf(const PreTokenizer& pre_tokenizer, absl::string_view text) {
+  RegexScratch scratch;
+  Pieces pieces;
+  EXPECT_THAT(pre_tokenizer.Cut(text, scratch,
+                                [&pieces](absl::string_view piece) {
+                                  pieces.emplace_back(piece);
+                                  return absl::OkStatus();
+                                }),
+              testing::IsOk());
+  return pieces;
+}
+
 // The pieces that the steps (a JSON list without brackets) make, with a
 // ByteLevel that does nothing behind them.
 Pieces PiecesOf(absl::string_view steps, absl::string_view text) {
@@ -31,16 +43,7 @@ Pieces PiecesOf(absl::string_view steps, absl::string_view text) {
       Parse(absl::StrCat(R"({"type":"Sequence","pretokenizers":[)", steps,
                          steps.empty() ? "" : ",", kBytes, "]}"));
   EXPECT_THAT(pre_tokenizer, testing::IsOk());
-  if (!pre_tokenizer.ok()) return {};
-  CutText cut{std::string(text), {{0, text.size()}}};
-  if (text.empty()) cut.pieces.clear();
-  RegexScratch scratch;
-  EXPECT_THAT(pre_tokenizer->Cut(cut, scratch), testing::IsOk());
-  Pieces pieces;
-  for (const TextRange& range : cut.pieces) {
-    pieces.push_back(cut.text.substr(range.begin, range.end - range.begin));
-  }
-  return pieces;
+  return pre_tokenizer.ok() ? PiecesOf(*pre_tokenizer, text) : Pieces();
 }
 
 std::string Split(absl::string_view pattern, absl::string_view behavior,
@@ -139,16 +142,9 @@ TEST(PreTokenizerTest, Gpt2Words) {
   auto pre_tokenizer = Parse(
       R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true})");
   ASSERT_THAT(pre_tokenizer, testing::IsOk());
-  CutText cut{"Hello there's   1 day!\n\n", {}};
-  cut.pieces = {{0, cut.text.size()}};
-  RegexScratch scratch;
-  ASSERT_THAT(pre_tokenizer->Cut(cut, scratch), testing::IsOk());
-  Pieces pieces;
-  for (const TextRange& range : cut.pieces) {
-    pieces.push_back(cut.text.substr(range.begin, range.end - range.begin));
-  }
-  EXPECT_EQ(pieces, (Pieces{" Hello", " there", "'s", "  ", " 1", " day", "!",
-                            "\n\n"}));
+  EXPECT_EQ(
+      PiecesOf(*pre_tokenizer, "Hello there's   1 day!\n\n"),
+      (Pieces{" Hello", " there", "'s", "  ", " 1", " day", "!", "\n\n"}));
 }
 
 TEST(PreTokenizerTest, PrefixSpaceGoesBeforeEachPieceWithout) {
@@ -157,11 +153,7 @@ TEST(PreTokenizerTest, PrefixSpaceGoesBeforeEachPieceWithout) {
       Split(R"({"Regex":"[0-9]"})", "Isolated"),
       R"(,{"type":"ByteLevel","add_prefix_space":true,"use_regex":false}]})"));
   ASSERT_THAT(pre_tokenizer, testing::IsOk());
-  CutText cut{" a1b", {{0, 4}}};
-  RegexScratch scratch;
-  ASSERT_THAT(pre_tokenizer->Cut(cut, scratch), testing::IsOk());
-  EXPECT_EQ(cut.text, " a 1 b");
-  EXPECT_EQ(cut.pieces.size(), 3u);
+  EXPECT_EQ(PiecesOf(*pre_tokenizer, " a1b"), (Pieces{" a", " 1", " b"}));
 }
 
 TEST(PreTokenizerTest, UnsupportedKindsAreNamed) {
@@ -176,6 +168,22 @@ TEST(PreTokenizerTest, UnsupportedKindsAreNamed) {
       Parse(absl::StrCat(R"({"type":"Sequence","pretokenizers":[)", kBytes,
                          R"(,{"type":"Digits","individual_digits":true}]})")),
       Fails(absl::StatusCode::kUnimplemented, "\"Digits\" behind ByteLevel"));
+}
+
+TEST(PreTokenizerTest, StepsAreBounded) {
+  const auto with_steps = [](int num_steps) {
+    std::string steps;
+    for (int i = 0; i < num_steps; ++i) {
+      absl::StrAppend(&steps, R"({"type":"Digits","individual_digits":true},)");
+    }
+    return absl::StrCat(R"({"type":"Sequence","pretokenizers":[)", steps,
+                        kBytes, "]}");
+  };
+  auto most = Parse(with_steps(64));
+  ASSERT_THAT(most, testing::IsOk());
+  EXPECT_EQ(PiecesOf(*most, "a12"), (Pieces{"a", "1", "2"}));
+  EXPECT_THAT(Parse(with_steps(65)),
+              Fails(absl::StatusCode::kUnimplemented, "more than 64 steps"));
 }
 
 TEST(PreTokenizerTest, DamageIsRefused) {

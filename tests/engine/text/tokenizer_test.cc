@@ -163,6 +163,75 @@ TEST_F(TokenizerTest, CancelledEncodingEnds) {
   }
 }
 
+std::string Repeated(absl::string_view unit, size_t num_bytes) {
+  std::string text;
+  while (text.size() < num_bytes) absl::StrAppend(&text, unit);
+  return text;
+}
+
+TEST_F(TokenizerTest, NoMoreIdsThanAskedFor) {
+  for (const std::string& text :
+       {std::string("b"), std::string("<s>"), std::string("one <s> two<s>"),
+        Repeated(" a word", 100'000), std::string(100'000, 'a')}) {
+    Tokenizer::EncodeOptions options;
+    ASSERT_OK_AND_ASSIGN(const auto ids, tokenizer_->Encode(text, options));
+    options.max_ids = ids.size();
+    ASSERT_OK_AND_ASSIGN(const auto same, tokenizer_->Encode(text, options));
+    EXPECT_EQ(same, ids);
+    for (const size_t max_ids : {ids.size() - 1, size_t{0}}) {
+      options.max_ids = max_ids;
+      EXPECT_THAT(tokenizer_->Encode(text, options),
+                  Fails(absl::StatusCode::kOutOfRange, "too many tokens"));
+    }
+  }
+}
+
+// A text of so many tokens ends long before its end, and a word that cannot be
+// so few before any work on it.
+TEST_F(TokenizerTest, TooManyIdsAreKnownEarly) {
+  for (const char* unit : {" a word", "a"}) {
+    MemoryAccount account("text", MemoryAccount::kUnlimited, nullptr);
+    Tokenizer::EncodeOptions options;
+    options.account = &account;
+    options.max_ids = 1000;
+    EXPECT_THAT(tokenizer_->Encode(Repeated(unit, 4u << 20), options),
+                Fails(absl::StatusCode::kOutOfRange, ""));
+    EXPECT_LE(account.peak_bytes(), 160u << 10) << unit;
+  }
+}
+
+TEST_F(TokenizerTest, WhatEncodingTakesIsCharged) {
+  constexpr size_t kLength = 1u << 20;
+  constexpr size_t kFixed = 160u << 10;
+  const struct {
+    const char* unit;
+    size_t most_bytes;
+  } rows[] = {
+      // Ids.
+      {" a word", kLength * 6 / 7 * 4 + kFixed},
+      {"<s>", kLength / 3 * 4 + kFixed},
+      // Ids and the room for one word.
+      {"a", kLength * 24 + kFixed},
+      {"\u4e2d", kLength * 24 + kFixed},
+  };
+  for (const auto& row : rows) {
+    const std::string text = Repeated(row.unit, kLength);
+    ASSERT_OK_AND_ASSIGN(const auto expected, tokenizer_->Encode(text, {}));
+    MemoryAccount account("text", row.most_bytes, nullptr);
+    Tokenizer::EncodeOptions options;
+    options.account = &account;
+    ASSERT_OK_AND_ASSIGN(const auto ids, tokenizer_->Encode(text, options));
+    EXPECT_EQ(ids, expected);
+    EXPECT_EQ(account.used_bytes(), 0u);
+    MemoryAccount small("text", account.peak_bytes() - kFixed, nullptr);
+    options.account = &small;
+    EXPECT_THAT(tokenizer_->Encode(text, options),
+                Fails(absl::StatusCode::kResourceExhausted, "text: "))
+        << row.unit;
+    EXPECT_EQ(small.used_bytes(), 0u);
+  }
+}
+
 TEST_F(TokenizerTest, TokenBytesOfEachId) {
   EXPECT_EQ(tokenizer_->TokenBytes(0xC3), "\xC3");
   EXPECT_EQ(tokenizer_->TokenBytes(256), " a");

@@ -32,6 +32,25 @@ TEST(MemoryAccountTest, LimitMayBeFilledToTheByte) {
   EXPECT_THAT(account.Reserve(0), testing::IsOk());
 }
 
+TEST(MemoryAccountTest, ChargesAddUp) {
+  MemoryAccount account("all", 100, nullptr);
+  {
+    MemoryCharge sum;
+    for (const uint64_t num_bytes : {10, 0, 20}) {
+      ASSERT_OK_AND_ASSIGN(MemoryCharge more,
+                           MemoryAccount::ReserveIn(&account, num_bytes));
+      sum.Add(std::move(more));
+    }
+    sum.Add(MemoryCharge());
+    EXPECT_EQ(sum.num_bytes(), 30u);
+    EXPECT_EQ(account.used_bytes(), 30u);
+  }
+  EXPECT_EQ(account.used_bytes(), 0u);
+  ASSERT_OK_AND_ASSIGN(const MemoryCharge nothing,
+                       MemoryAccount::ReserveIn(nullptr, 1000));
+  EXPECT_EQ(nothing.num_bytes(), 0u);
+}
+
 TEST(MemoryAccountTest, RefusalSaysWhoAskedAndWhoRefused) {
   MemoryAccount root("budget", 4 << 20, nullptr);
   MemoryAccount child("kv cache", MemoryAccount::kUnlimited, &root);
