@@ -23,7 +23,11 @@ class OpenedEngine final : public Engine {
   absl::StatusOr<std::vector<int32_t>> Tokenize(
       absl::string_view text, bool add_special,
       bool parse_special) const override {
-    return state_->tokenizer().Encode(text, {add_special, parse_special});
+    Tokenizer::EncodeOptions options;
+    options.add_special = add_special;
+    options.parse_special = parse_special;
+    options.account = &state_->text_account();
+    return state_->tokenizer().Encode(text, options);
   }
   absl::StatusOr<std::string> Detokenize(absl::Span<const int32_t> ids,
                                          bool skip_special) const override {

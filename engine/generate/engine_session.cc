@@ -65,8 +65,8 @@ absl::Status EngineSession::AppendIds(absl::Span<const int32_t> ids) {
 
 absl::Status EngineSession::AppendText(absl::string_view text,
                                        bool parse_special) {
-  const absl::StatusOr<std::vector<int32_t>> ids = engine_.tokenizer().Encode(
-      text, {ids_.empty(), parse_special, &cancel_});
+  const absl::StatusOr<std::vector<int32_t>> ids =
+      engine_.EncodeNext(ids_.size(), text, parse_special, &cancel_);
   if (absl::IsCancelled(ids.status())) ForgetCancel();
   if (!ids.ok()) return ids.status();
   return AppendIds(*ids);

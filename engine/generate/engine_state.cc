@@ -2,6 +2,7 @@
 #include "engine/generate/engine_state.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -84,7 +85,8 @@ EngineState::EngineState(std::optional<uint64_t> ram_budget_bytes,
       weights_account_("weights", MemoryAccount::kUnlimited, &account_),
       arena_account_("activations", MemoryAccount::kUnlimited, &account_),
       sampler_account_("sampler", MemoryAccount::kUnlimited, &account_),
-      kv_account_("keys and values", MemoryAccount::kUnlimited, &account_) {}
+      kv_account_("keys and values", MemoryAccount::kUnlimited, &account_),
+      prompt_account_("text", MemoryAccount::kUnlimited, &account_) {}
 
 absl::StatusOr<std::unique_ptr<EngineState>> EngineState::Open(
     const EngineOptions& options) {
@@ -96,12 +98,18 @@ absl::StatusOr<std::unique_ptr<EngineState>> EngineState::Open(
   // A budget that is too small is refused before the tokenizer takes memory.
   LOWMEM_RETURN_IF_ERROR(state->Choose(options, std::nullopt));
   state->LeaveNoCache();
+  LOWMEM_RETURN_IF_ERROR(state->ChargeEstimates());
+  // The text may take the whole budget, as long as no weights are there.
+  LOWMEM_ASSIGN_OR_RETURN(
+      MemoryCharge caller_text,
+      state->prompt_account_.Reserve(options.caller_text_bytes));
   LOWMEM_RETURN_IF_ERROR(state->LoadTokens());
   state->LeaveNoCache();
   LOWMEM_ASSIGN_OR_RETURN(const std::optional<SequenceNeed> need,
                           state->AskForNeed(options));
+  caller_text = MemoryCharge();
   if (need) LOWMEM_RETURN_IF_ERROR(state->Choose(options, need));
-  LOWMEM_RETURN_IF_ERROR(state->ChargeEstimates());
+  LOWMEM_RETURN_IF_ERROR(state->ChargeText());
   LOWMEM_RETURN_IF_ERROR(state->LoadWeights(options));
   state->load_time_ = std::chrono::steady_clock::now() - begin;
   return state;
@@ -116,6 +124,11 @@ absl::Status EngineState::ReadModel(const EngineOptions& options) {
   generation_eos_ids_ = std::move(generation.eos_ids);
   sampling_defaults_ = generation.sampling;
 
+  longest_context_tokens_ = config_.max_context_tokens;
+  if (options.max_context_tokens != 0) {
+    longest_context_tokens_ =
+        std::min(longest_context_tokens_, options.max_context_tokens);
+  }
   num_threads_ = options.num_threads != 0
                      ? options.num_threads
                      : std::min(AvailableProcessors(), kMaxThreads);
@@ -124,8 +137,9 @@ absl::Status EngineState::ReadModel(const EngineOptions& options) {
 
 absl::Status EngineState::Choose(const EngineOptions& options,
                                  const std::optional<SequenceNeed>& need) {
-  const ModelFootprint model =
+  ModelFootprint model =
       MeasureModel(*checkpoint_, config_, weights_, kv_dtype_);
+  if (need) model.text_bytes += need->caller_bytes;
   ModeRequest request = ModeRequestOf(options, config_.max_context_tokens);
   request.need = need;
   absl::StatusOr<ModeChoice> choice =
@@ -148,17 +162,19 @@ absl::Status EngineState::Choose(const EngineOptions& options,
 }
 
 absl::StatusOr<std::optional<SequenceNeed>> EngineState::AskForNeed(
-    const EngineOptions& options) const {
+    const EngineOptions& options) {
   const bool is_used =
       options.ram_budget_bytes || mode_choice_.mode == Mode::kStream;
   if (!is_used || !options.sequence_need) return std::nullopt;
+  const uint64_t max_tokens = options.text_exceeds_context
+                                  ? std::numeric_limits<uint64_t>::max()
+                                  : longest_context_tokens_;
   LOWMEM_ASSIGN_OR_RETURN(
       SequenceNeed need,
-      options.sequence_need(
-          [this, &options](absl::string_view text, bool parse_special) {
-            return tokenizer_->Encode(
-                text, {/*add_special=*/true, parse_special, options.cancel});
-          }));
+      options.sequence_need([&](absl::string_view text, bool parse_special) {
+        return EncodeInto(prompt_account_, 0, max_tokens, text, parse_special,
+                          options.cancel);
+      }));
   // Of a prompt that no context holds nothing is computed.
   need.prompt_tokens = std::min(need.prompt_tokens, config_.max_context_tokens);
   return need;
@@ -172,6 +188,41 @@ absl::Status EngineState::ChargeEstimates() {
   LOWMEM_ASSIGN_OR_RETURN(
       tokenizer_charge_, tokenizer_account_.Reserve(footprint.tokenizer_bytes));
   return absl::OkStatus();
+}
+
+absl::Status EngineState::ChargeText() {
+  const uint64_t num_bytes = mode_choice_.forecast.footprint.text_bytes;
+  LOWMEM_ASSIGN_OR_RETURN(text_charge_, prompt_account_.Reserve(num_bytes));
+  text_account_.emplace(
+      "text", ram_budget_bytes_ ? num_bytes : MemoryAccount::kUnlimited,
+      nullptr);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int32_t>> EngineState::EncodeInto(
+    MemoryAccount& account, uint64_t num_tokens, uint64_t max_tokens,
+    absl::string_view text, bool parse_special,
+    const std::atomic<bool>* cancel) const {
+  Tokenizer::EncodeOptions options;
+  options.add_special = num_tokens == 0;
+  options.parse_special = parse_special;
+  options.cancel = cancel;
+  options.max_ids = max_tokens - num_tokens;
+  options.account = &account;
+  absl::StatusOr<std::vector<int32_t>> ids = tokenizer_->Encode(text, options);
+  if (absl::IsOutOfRange(ids.status())) {
+    return absl::OutOfRangeError(
+        absl::StrCat("prompt is longer than the context; expected at most ",
+                     max_tokens, " tokens, got more"));
+  }
+  return ids;
+}
+
+absl::StatusOr<std::vector<int32_t>> EngineState::EncodeNext(
+    uint64_t num_tokens, absl::string_view text, bool parse_special,
+    const std::atomic<bool>* cancel) {
+  return EncodeInto(*text_account_, num_tokens, longest_context_tokens_, text,
+                    parse_special, cancel);
 }
 
 absl::Status EngineState::LoadTokens() {

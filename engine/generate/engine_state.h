@@ -6,6 +6,7 @@
 #ifndef LOWMEM_ENGINE_GENERATE_ENGINE_STATE_H_
 #define LOWMEM_ENGINE_GENERATE_ENGINE_STATE_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -63,6 +64,18 @@ class EngineState {
   // For what is not one of the kinds below, for a while.
   MemoryAccount& account() { return account_; }
 
+  // Ids of a text that follows a sequence of `num_tokens`; with what the model
+  // puts in front when there is none. Their number is not checked beyond what
+  // the model's context, or the one asked for, allows. What it takes beside the
+  // result is charged to the budget's part for text.
+  // Errors: those of Tokenizer::Encode; kOutOfRange as CheckIds.
+  // REQUIRES: num_tokens <= max_context_tokens().
+  absl::StatusOr<std::vector<int32_t>> EncodeNext(
+      uint64_t num_tokens, absl::string_view text, bool parse_special,
+      const std::atomic<bool>* cancel);
+  // Within that part: for Encode of texts that belong to no sequence.
+  MemoryAccount& text_account() { return *text_account_; }
+
   // Whether `new_ids` may follow a sequence of `num_tokens`.
   // Errors: kInvalidArgument for an id outside the vocabulary; kOutOfRange when
   // the context cannot hold them, kResourceExhausted when it is the budget that
@@ -85,8 +98,13 @@ class EngineState {
                       const std::optional<SequenceNeed>& need);
   absl::Status LoadTokens();
   absl::StatusOr<std::optional<SequenceNeed>> AskForNeed(
-      const EngineOptions& options) const;
+      const EngineOptions& options);
+  absl::StatusOr<std::vector<int32_t>> EncodeInto(
+      MemoryAccount& account, uint64_t num_tokens, uint64_t max_tokens,
+      absl::string_view text, bool parse_special,
+      const std::atomic<bool>* cancel) const;
   absl::Status ChargeEstimates();
+  absl::Status ChargeText();
   absl::Status LoadWeights(const EngineOptions& options);
   absl::Status LoadStream(const EngineOptions& options);
   absl::Status LoadMapping(const EngineOptions& options);
@@ -105,7 +123,11 @@ class EngineState {
   MemoryAccount arena_account_;
   MemoryAccount sampler_account_;
   MemoryAccount kv_account_;
+  // Until the need is known, what the text for it takes; then text_charge_.
+  MemoryAccount prompt_account_;
   MemoryCharge program_charge_;
+  MemoryCharge text_charge_;
+  std::optional<MemoryAccount> text_account_;  // of what text_charge_ holds
   MemoryCharge tokenizer_charge_;
   MemoryCharge mapping_charge_;  // of a mapping that fits as a whole
 
@@ -118,6 +140,8 @@ class EngineState {
   SamplingOptions sampling_defaults_;
   ModeChoice mode_choice_;
   uint32_t num_threads_ = 1;
+  // The model's, or shorter as asked for; the budget may allow less.
+  uint32_t longest_context_tokens_ = 0;
 
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<WeightSource> source_;

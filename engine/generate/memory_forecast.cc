@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/generate/memory_forecast.h"
 
+#include <cstddef>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,8 @@ namespace lowmem {
 namespace {
 
 constexpr uint64_t kTooMuch = std::numeric_limits<uint64_t>::max();
+
+constexpr size_t kNumItems = 7;
 
 struct Item {
   const char* name;
@@ -29,7 +32,7 @@ const char* WeightItemName(Mode mode) {
 }
 
 // Everything that must be had.
-void ListItems(const MemoryForecast& forecast, Item (&items)[6]) {
+void ListItems(const MemoryForecast& forecast, Item (&items)[kNumItems]) {
   const ModelFootprint& footprint = forecast.footprint;
   items[0] = {WeightItemName(forecast.mode), forecast.least_weight_bytes};
   items[1] = {"activations", footprint.arena_bytes};
@@ -37,6 +40,7 @@ void ListItems(const MemoryForecast& forecast, Item (&items)[6]) {
   items[3] = {"tokenizer", footprint.tokenizer_bytes};
   items[4] = {"sampler", footprint.sampler_bytes};
   items[5] = {"program", footprint.program_bytes};
+  items[6] = {"text", footprint.text_bytes};
 }
 
 }  // namespace
@@ -49,7 +53,7 @@ uint64_t MemoryForecast::kv_bytes() const {
 }
 
 uint64_t MemoryForecast::required_bytes() const {
-  Item items[6];
+  Item items[kNumItems];
   ListItems(*this, items);
   uint64_t sum = 0;
   for (const Item& item : items) {
@@ -78,7 +82,7 @@ MemoryForecast ForecastMemory(Mode mode, const ModelFootprint& footprint) {
 absl::Status CheckFits(const MemoryForecast& forecast, uint64_t budget_bytes) {
   const uint64_t required = forecast.required_bytes();
   if (required <= budget_bytes) return absl::OkStatus();
-  Item items[6];
+  Item items[kNumItems];
   ListItems(forecast, items);
   const Item* largest = &items[0];
   for (const Item& item : items) {

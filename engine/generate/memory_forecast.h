@@ -21,13 +21,17 @@ struct ModelFootprint {
   // ring.
   uint64_t least_stream_bytes = 0;
   uint64_t most_stream_bytes = 0;
-  // Mapping: norms, biases and the smallest window; all weights, in whole pages.
+  // Mapping: norms, biases and the smallest window; all weights, in whole
+  // pages.
   uint64_t least_mapped_bytes = 0;
   uint64_t most_mapped_bytes = 0;
-  uint64_t arena_bytes = 0;          // activations and attention scores
+  uint64_t arena_bytes = 0;  // activations and attention scores
   uint64_t sampler_bytes = 0;
   uint64_t tokenizer_bytes = 0;  // an estimate
   uint64_t program_bytes = 0;    // code, libraries and stacks; an estimate
+  // Ids and text of a full sequence and what making them from text takes, and
+  // what the caller holds as long as the engine.
+  uint64_t text_bytes = 0;
   uint64_t kv_bytes_per_token = 0;
   // Keys and values are taken for so many tokens together, in so many bytes.
   uint32_t kv_page_tokens = 1;

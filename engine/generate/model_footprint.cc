@@ -17,14 +17,16 @@
 namespace lowmem {
 namespace {
 
-// What a streaming lowmem-run held beside the other items at most: 6.6 MiB over
-// eight models, 1 to 8 threads. Code and libraries are 5.9 MiB of it; the rest
-// is stacks, tensor table and configuration.
-constexpr uint64_t kProgramBytes = 7 * kMiB - kMiB / 4;
 // A further thread touches 3 KiB of its stack; the kernel holds some 30 KiB for
 // it, which a control group counts.
 constexpr uint32_t kProgramThreads = 8;
 constexpr uint64_t kBytesPerThread = 48 * kKiB;
+// Work space for a text that nobody announced, such as the next turn of a
+// conversation. Beyond it comes what EngineState::Encode charges.
+constexpr uint64_t kTextWorkBytes = 64 * kKiB;
+// Ids in the prompt, the sequence and the answer (12, and as many while vectors
+// grow), the answer's text, and both as JSON.
+constexpr uint64_t kTextBytesPerToken = 64;
 
 // What an AlignedBuffer of that size is charged.
 uint64_t WholePages(uint64_t num_bytes) {
@@ -100,6 +102,7 @@ ModelFootprint MeasureModel(const Checkpoint& checkpoint,
       WholePages(SamplerBuffers::BytesFor(config.vocab_size));
   footprint.tokenizer_bytes = EstimateTokenizerBytes(checkpoint);
   footprint.program_bytes = kProgramBytes;
+  footprint.text_bytes = kTextWorkBytes;
   footprint.kv_bytes_per_token =
       KvCache::BytesPerToken(KvShapeOf(config, kv_dtype));
   footprint.kv_page_tokens = KvCache::kPageTokens;
@@ -122,6 +125,11 @@ absl::StatusOr<ModelFootprint> AddActivations(const ModelFootprint& model,
         (num_threads - kProgramThreads) * kBytesPerThread;
   }
   footprint.context_tokens = options.max_context_tokens;
+  // As keys and values come: a page more holds that many tokens.
+  const uint64_t num_pages =
+      uint64_t{options.max_context_tokens} / KvCache::kPageTokens +
+      (options.max_context_tokens % KvCache::kPageTokens != 0);
+  footprint.text_bytes += kTextBytesPerToken * num_pages * KvCache::kPageTokens;
   return footprint;
 }
 

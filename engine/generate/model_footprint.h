@@ -14,18 +14,24 @@
 #include "engine/model/model_weights.h"
 #include "engine/nn/transformer.h"
 #include "lowmem/options.h"
+#include "storage/base/units.h"
 #include "storage/checkpoint.h"
 
 namespace lowmem {
 
-// What does not depend on how the model is run: all but arena_bytes and
-// context_tokens, which are 0.
+// What a streaming lowmem-run held beside the other items at most: 6.6 MiB over
+// eight models, 1 to 8 threads. Code and libraries are 5.9 MiB of it; the rest
+// is stacks, tensor table and configuration.
+inline constexpr uint64_t kProgramBytes = 7 * kMiB - kMiB / 4;
+
+// What does not depend on how the model is run: all but arena_bytes,
+// context_tokens, which are 0, and of text_bytes what grows with the context.
 ModelFootprint MeasureModel(const Checkpoint& checkpoint,
                             const ModelConfig& config,
                             const ModelWeights& weights, KvDtype kv_dtype);
 
-// `model` with arena_bytes and context_tokens filled in, for a transformer with
-// these options.
+// `model` with arena_bytes, context_tokens and text_bytes filled in, for a
+// transformer with these options.
 // Errors: kResourceExhausted when a size does not fit 63 bits.
 absl::StatusOr<ModelFootprint> AddActivations(const ModelFootprint& model,
                                               const ModelConfig& config,

@@ -45,12 +45,13 @@ absl::Status ValidateStopTexts(absl::Span<const std::string> stop_texts) {
   return absl::OkStatus();
 }
 
-StopTextScanner::StopTextScanner(std::vector<std::string> stop_texts) {
+StopTextScanner::StopTextScanner(absl::Span<const std::string> stop_texts) {
+  static_assert(kMaxStopTextBytes <= UINT16_MAX);
   patterns_.reserve(stop_texts.size());
-  for (std::string& text : stop_texts) {
-    Pattern pattern{std::move(text), {}, 0};
+  for (const std::string& text : stop_texts) {
+    Pattern pattern{text, {}, 0};
     pattern.border.resize(pattern.text.size());
-    uint32_t length = 0;
+    uint16_t length = 0;
     for (size_t i = 1; i < pattern.text.size(); ++i) {
       while (length > 0 && pattern.text[i] != pattern.text[length]) {
         length = pattern.border[length - 1];

@@ -23,11 +23,12 @@ absl::Status ValidateStopTexts(absl::Span<const std::string> stop_texts);
 // The result does not depend on how the text is cut into pieces: the stop text
 // that is complete first wins; of those complete at the same byte the longest.
 // Thread safety: one thread at a time.
-// Memory: 4 bytes for each byte of the stop texts, and the longest of them.
+// Memory: 2 bytes for each byte of the stop texts, and the longest of them.
+// Lifetime: the stop texts outlive it.
 class StopTextScanner {
  public:
   // REQUIRES: ValidateStopTexts(stop_texts).ok().
-  explicit StopTextScanner(std::vector<std::string> stop_texts);
+  explicit StopTextScanner(absl::Span<const std::string> stop_texts);
 
   // Takes the next piece and returns what can be handed out: everything but the
   // longest end that may become a stop text; after a stop text, what stood
@@ -43,8 +44,8 @@ class StopTextScanner {
   // Knuth, Morris and Pratt: border[i] is the length of the longest proper
   // prefix of text that ends at its byte i.
   struct Pattern {
-    std::string text;
-    std::vector<uint32_t> border;
+    absl::string_view text;
+    std::vector<uint16_t> border;
     size_t num_matched = 0;
   };
 

@@ -52,6 +52,8 @@ class LOWMEM_EXPORT Engine {
 
   // Token ids of `text`. `add_special`: with what the model puts around a text;
   // `parse_special`: special tokens spelt out in the text are recognised.
+  // Errors: kInvalidArgument for text that is no UTF-8; kResourceExhausted when
+  // the budget's part for text is too small for it.
   virtual absl::StatusOr<std::vector<int32_t>> Tokenize(
       absl::string_view text, bool add_special, bool parse_special) const = 0;
   virtual absl::StatusOr<std::string> Detokenize(absl::Span<const int32_t> ids,

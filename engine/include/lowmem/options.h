@@ -53,12 +53,15 @@ struct SequenceNeed {
   // least. Both are cut to the model's context. Wanted 0: not known.
   uint32_t least_context_tokens = 1;
   uint32_t wanted_context_tokens = 0;
+  // What the caller will hold as long as the engine and wants counted: ids of
+  // its own, stop texts (three times their bytes: Generate takes two).
+  uint64_t caller_bytes = 0;
 };
 
-// Token ids of a text that begins a sequence.
-using TokenizeFunction =
-    absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(
-        absl::string_view text, bool parse_special)>;
+// Token ids of a text that begins a sequence. Errors: those of
+// Session::AppendText.
+using TokenizeFunction = absl::FunctionRef<absl::StatusOr<std::vector<int32_t>>(
+    absl::string_view text, bool parse_special)>;
 
 // How keys and values are kept. Within one choice the results depend on nothing
 // else.
@@ -85,7 +88,8 @@ struct EngineOptions {
   // may run on. The results do not depend on it.
   uint32_t num_threads = 0;
   // Bytes that everything of ours may hold: program, tokenizer, weights in heap
-  // or mapped, activations, caches, and the page cache that reading leaves.
+  // or mapped, activations, caches, text on its way to ids, and the page cache
+  // that reading leaves.
   // Absent: no limit. Open refuses with
   // kResourceExhausted, before it reads a weight, when the context does not
   // fit. One session then has what its context needs; several share it, and
@@ -112,6 +116,13 @@ struct EngineOptions {
   // that fits, in kStream and kMmap one for which a quarter of what is to spare
   // is enough while not all weights fit.
   std::function<absl::StatusOr<SequenceNeed>(TokenizeFunction)> sequence_need;
+  // Bytes that the caller holds of the budget until sequence_need has answered:
+  // the text that it will have tokenized.
+  uint64_t caller_text_bytes = 0;
+  // That text may be longer than any sequence. Otherwise tokenizing it ends
+  // with kOutOfRange as soon as it has more tokens than the model's context, or
+  // than max_context_tokens.
+  bool text_exceeds_context = false;
   // Session::Score will be used: logits of several tokens are held together,
   // up to 4 MiB of them, so that a pass over the head serves as many. Otherwise
   // those of one token, when there is a budget or the mode is kStream.
@@ -155,7 +166,9 @@ struct GenerateOptions {
   int64_t max_new_tokens = 256;
   SamplingOptions sampling;
   // Generation ends before the first of these texts would be printed, wherever
-  // the borders of tokens lie. At most 64, each of 1 to 4096 bytes.
+  // the borders of tokens lie. At most 64, each of 1 to 4096 bytes. Generate
+  // takes two bytes for each of theirs, which a budget covers where
+  // SequenceNeed::caller_bytes counts them.
   std::vector<std::string> stop_texts;
   // End tokens do not end the generation.
   bool ignore_eos = false;

@@ -49,7 +49,9 @@ class LOWMEM_EXPORT Session {
   // sequence is empty.
   // Errors: kInvalidArgument for an id outside the vocabulary or text that is
   // no UTF-8; kOutOfRange when the context cannot hold it, kResourceExhausted
-  // when it is the budget that makes the context too short; kCancelled after
+  // when it is the budget that makes the context too short, or that has no room
+  // for a long text on its way to ids (the text itself is the caller's);
+  // kCancelled after
   // Cancel, when the text is so long or odd that tokenizing it takes time
   // (nothing is appended then).
   virtual absl::Status AppendIds(absl::Span<const int32_t> ids) = 0;

@@ -214,6 +214,66 @@ TEST(EngineBudgetTest, AContextAskedForIsHeldToTheByteOrRefused) {
   }
 }
 
+// The text for sequence_need, and what the caller keeps, are of the budget.
+TEST(EngineBudgetTest, TextsCountAgainstTheBudget) {
+  EngineOptions options = OptionsFor("llama");
+  options.mode = Mode::kStream;
+  const uint64_t budget = LeastBudget(options) + (1 << 20);
+  options.ram_budget_bytes = budget;
+  const struct {
+    std::string text;
+    uint64_t caller_text_bytes = 0;
+    uint64_t caller_bytes = 0;
+    bool exceeds_context = false;
+    absl::StatusCode code = absl::StatusCode::kOk;
+    const char* message = "";
+  } rows[] = {
+      {"a b"},
+      {"a b", budget, 0, false, absl::StatusCode::kResourceExhausted,
+       "for text on top of "},
+      {"a b", 0, budget, false, absl::StatusCode::kResourceExhausted,
+       "largest item: text "},
+      {std::string(100'000, '.'), 0, 0, false, absl::StatusCode::kOutOfRange,
+       "prompt is longer than the context; expected at most 512 tokens, got "
+       "more"},
+      {std::string(30'000, '.'), 0, 0, true},
+      {std::string(1'000'000, '.'), 0, 0, true,
+       absl::StatusCode::kResourceExhausted, "for text on top of "},
+  };
+  for (const auto& row : rows) {
+    options.caller_text_bytes = row.caller_text_bytes;
+    options.text_exceeds_context = row.exceeds_context;
+    options.sequence_need =
+        [&row](TokenizeFunction tokenize) -> absl::StatusOr<SequenceNeed> {
+      const auto ids = tokenize(row.text, /*parse_special=*/true);
+      if (!ids.ok()) return ids.status();
+      return SequenceNeed{.caller_bytes = row.caller_bytes};
+    };
+    const auto engine = Engine::Open(options);
+    if (row.code == absl::StatusCode::kOk) {
+      EXPECT_THAT(engine, IsOk()) << row.text.size();
+    } else {
+      EXPECT_THAT(engine, Fails(row.code, row.message)) << row.text.size();
+    }
+  }
+}
+
+// Text that comes later has a part of its own, though weights fill the rest.
+TEST(EngineBudgetTest, LaterTextsHaveRoomAndNoMore) {
+  EngineOptions options = OptionsFor("llama");
+  options.mode = Mode::kStream;
+  options.ram_budget_bytes = LeastBudget(options);
+  const std::unique_ptr<Engine> engine = OpenOrFail(options);
+  ASSERT_NE(engine, nullptr);
+  ASSERT_OK_AND_ASSIGN(const auto session, engine->NewSession());
+  EXPECT_THAT(session->AppendText("a b"), IsOk());
+  EXPECT_THAT(session->AppendText(std::string(1'000'000, '.')),
+              Fails(absl::StatusCode::kOutOfRange, "longer than the context"));
+  EXPECT_THAT(engine->Tokenize(std::string(1000, '.'), true, true), IsOk());
+  EXPECT_THAT(engine->Tokenize(std::string(1'000'000, '.'), true, true),
+              Fails(absl::StatusCode::kResourceExhausted, "text: "));
+}
+
 TEST(EngineBudgetTest, APromptBeyondWhatTheBudgetHoldsIsTheBudgetsFault) {
   EngineOptions options = OptionsFor("llama");
   options.mode = Mode::kMmap;

@@ -103,7 +103,8 @@ TEST(StopTextScannerTest, WhatFollowsAStopTextIsDropped) {
 // A scan that went back over held text for each byte would take minutes here.
 TEST(StopTextScannerTest, LongStopTextsAndRunsAreLinear) {
   const std::string stop = std::string(4095, 'a') + "b";
-  StopTextScanner scanner({stop});
+  const std::vector<std::string> stop_texts = {stop};
+  StopTextScanner scanner(stop_texts);
   std::string printed;
   for (int i = 0; i < 200; ++i) printed += scanner.Add(std::string(4096, 'a'));
   printed += scanner.Finish();
