@@ -113,6 +113,9 @@ absl::StatusOr<ParsedCommandLine> ParseCommandLine(int argc,
   }
   LOWMEM_RETURN_IF_ERROR(CheckTogether(line.flags()));
   LOWMEM_RETURN_IF_ERROR(line.unsupported());
+  for (int i = 0; i < argc; ++i) {
+    line.flags().global.argument_bytes += absl::string_view(argv[i]).size();
+  }
   parsed.flags = std::move(line.flags());
   return parsed;
 }

@@ -28,6 +28,7 @@ struct GlobalFlags {
   bool json = false;
   bool stats = false;
   bool quiet = false;
+  uint64_t argument_bytes = 0;  // of the whole command line
 };
 
 // Where the tokens come from. Exactly one is set.

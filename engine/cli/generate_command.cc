@@ -36,8 +36,8 @@ SequenceNeed NeedOf(const GenerateFlags& generate, uint64_t num_prompt_tokens) {
   need.prompt_tokens = SumOrMax(num_prompt_tokens, 0);
   need.least_context_tokens = SumOrMax(num_prompt_tokens, 1);
   if (num_new_tokens < 0) return need;
-  need.wanted_context_tokens = SumOrMax(
-      num_prompt_tokens, static_cast<uint64_t>(num_new_tokens));
+  need.wanted_context_tokens =
+      SumOrMax(num_prompt_tokens, static_cast<uint64_t>(num_new_tokens));
   if (generate.is_length_asked) {
     need.least_context_tokens = need.wanted_context_tokens;
   }
@@ -62,10 +62,13 @@ std::string ResultJson(const std::vector<int32_t>& prompt_ids,
 
 absl::Status RunGenerate(const Flags& flags, Console& console) {
   const GenerateFlags& generate = flags.generate;
-  LOWMEM_ASSIGN_OR_RETURN(PromptFlags prompt, ReadPrompt(generate.prompt));
+  LOWMEM_ASSIGN_OR_RETURN(
+      PromptFlags prompt,
+      ReadPrompt(generate.prompt, flags.global.ram_budget_bytes));
   const EngineLimits limits = {
       .max_context_tokens = generate.max_context_tokens,
       .prefill_chunk_tokens = generate.prefill_chunk_tokens,
+      .text_bytes = prompt.text.has_value() ? prompt.text->size() : 0,
       .sequence_need =
           [&](TokenizeFunction tokenize) -> absl::StatusOr<SequenceNeed> {
         LOWMEM_RETURN_IF_ERROR(TokenizePrompt(tokenize, prompt));

@@ -54,6 +54,7 @@ void AppendMode(const ModeSummary& mode, bool has_budget, JsonWriter& json) {
   json.Key("sampler_bytes").Uint(footprint.sampler_bytes);
   json.Key("tokenizer_bytes").Uint(footprint.tokenizer_bytes);
   json.Key("program_bytes").Uint(footprint.program_bytes);
+  json.Key("text_bytes").Uint(footprint.text_bytes);
   json.Key("kv_bytes_per_token").Uint(footprint.kv_bytes_per_token);
   json.Key("context_tokens").Uint(ContextTokens(mode));
   json.Key("min_required_bytes").Uint(mode.smallest.required_bytes());

@@ -18,11 +18,15 @@ namespace lowmem::cli {
 struct EngineLimits {
   uint32_t max_context_tokens = 0;    // 0: the model's
   uint32_t prefill_chunk_tokens = 0;  // 0: chosen
+  // Of the text that sequence_need has tokenized, and is gone afterwards.
+  uint64_t text_bytes = 0;
+  bool text_exceeds_context = false;
   std::function<absl::StatusOr<SequenceNeed>(TokenizeFunction)> sequence_need;
   bool scores_every_token = false;
 };
 
-// The options of an engine, with `progress` shown while weights are copied and
+// The options of an engine, what the command line itself takes counted where it
+// is long, with `progress` shown while weights are copied and
 // an end to it on a signal. `progress` must outlive the opening.
 EngineOptions EngineOptionsOf(const GlobalFlags& flags,
                               const EngineLimits& limits, Progress& progress);

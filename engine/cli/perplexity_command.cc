@@ -2,6 +2,9 @@
 // lowmem-run perplexity: how well a model predicts a text.
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -13,7 +16,6 @@
 #include "engine/generate/engine_state.h"
 #include "engine/generate/perplexity.h"
 #include "storage/base/json_writer.h"
-#include "storage/base/limits.h"
 #include "storage/base/status_macros.h"
 
 namespace lowmem::cli {
@@ -25,7 +27,8 @@ SequenceNeed NeedOf(size_t num_tokens) {
       std::min<size_t>(num_tokens, std::numeric_limits<uint32_t>::max()));
   return {.prompt_tokens = window_tokens,
           .least_context_tokens = std::min(window_tokens, 2u),
-          .wanted_context_tokens = window_tokens};
+          .wanted_context_tokens = window_tokens,
+          .caller_bytes = num_tokens * sizeof(int32_t)};
 }
 
 std::string ResultJson(const PerplexityResult& result, const Meter& meter) {
@@ -47,31 +50,40 @@ std::string ResultText(const PerplexityResult& result) {
 
 absl::Status RunPerplexity(const Flags& flags, Console& console) {
   const PerplexityFlags& perplexity = flags.perplexity;
-  LOWMEM_ASSIGN_OR_RETURN(const std::string text,
-                          ReadText(perplexity.file, limits::kPromptBytes));
+  LOWMEM_ASSIGN_OR_RETURN(
+      std::string text,
+      ReadText(perplexity.file, flags.global.ram_budget_bytes));
+  std::optional<std::vector<int32_t>> ids;
+  // Once the ids are there, the text takes no memory any more.
+  const auto take_ids = [&](TokenizeFunction tokenize) -> absl::Status {
+    if (ids.has_value()) return absl::OkStatus();
+    LOWMEM_ASSIGN_OR_RETURN(ids, tokenize(text, /*parse_special=*/true));
+    std::string().swap(text);  // assigning would keep the memory
+    return absl::OkStatus();
+  };
   const EngineLimits limits = {
       .max_context_tokens = perplexity.max_context_tokens,
-      .sequence_need = [&](TokenizeFunction tokenize)
-          -> absl::StatusOr<SequenceNeed> {
-        LOWMEM_ASSIGN_OR_RETURN(const std::vector<int32_t> text_ids,
-                                tokenize(text, /*parse_special=*/true));
-        return NeedOf(text_ids.size());
+      .text_bytes = text.size(),
+      .text_exceeds_context = true,
+      .sequence_need =
+          [&](TokenizeFunction tokenize) -> absl::StatusOr<SequenceNeed> {
+        LOWMEM_RETURN_IF_ERROR(take_ids(tokenize));
+        return NeedOf(ids->size());
       },
       .scores_every_token = true};
   std::unique_ptr<EngineState> engine;
   {
     Progress progress(kCopyingWeights, console.quiet());
-    LOWMEM_ASSIGN_OR_RETURN(
-        engine,
-        EngineState::Open(EngineOptionsOf(flags.global, limits, progress)));
+    LOWMEM_ASSIGN_OR_RETURN(engine, EngineState::Open(EngineOptionsOf(
+                                        flags.global, limits, progress)));
   }
-  LOWMEM_ASSIGN_OR_RETURN(
-      const std::vector<int32_t> ids,
-      engine->tokenizer().Encode(
-          text, {/*add_special=*/true, /*parse_special=*/true,
-                 &InterruptedFlag()}));
+  LOWMEM_RETURN_IF_ERROR(
+      take_ids([&engine](absl::string_view whole, bool parse_special) {
+        return engine->tokenizer().Encode(
+            whole, {/*add_special=*/true, parse_special, &InterruptedFlag()});
+      }));
   if (engine->mode_choice().budget_limits_context &&
-      ids.size() > engine->max_context_tokens()) {
+      ids->size() > engine->max_context_tokens()) {
     console.Note(absl::StrCat("the memory budget allows windows of ",
                               engine->max_context_tokens(), " tokens\n"));
   }
@@ -81,7 +93,7 @@ absl::Status RunPerplexity(const Flags& flags, Console& console) {
   absl::StatusOr<PerplexityResult> result;
   {
     Progress progress("predicting tokens", console.quiet());
-    result = MeasurePerplexity(*engine, ids, options, &InterruptedFlag(),
+    result = MeasurePerplexity(*engine, *ids, options, &InterruptedFlag(),
                                [&progress](uint64_t done, uint64_t total) {
                                  progress.Update(done, total);
                                });
@@ -89,7 +101,7 @@ absl::Status RunPerplexity(const Flags& flags, Console& console) {
   LOWMEM_RETURN_IF_ERROR(result.status());
   Meter meter;
   engine->FillMemory(meter);
-  meter.prompt_tokens = ids.size();
+  meter.prompt_tokens = ids->size();
   LOWMEM_RETURN_IF_ERROR(console.Write(
       flags.global.json ? ResultJson(*result, meter) : ResultText(*result)));
   if (flags.global.stats) {

@@ -61,6 +61,7 @@ PlanReport ReportPlan(const ModelSummary& summary) {
       {"tokenizer", "tokenizer_bytes", footprint.tokenizer_bytes},
       {"activations", "arena_bytes", footprint.arena_bytes},
       {"sampler", "sampler_bytes", footprint.sampler_bytes},
+      {"text", "text_bytes", footprint.text_bytes},
       {"keys and values", "kv_bytes", forecast.kv_bytes()},
       {"resident weights", "resident_weight_bytes", placement.resident_bytes},
       {"read buffers", "buffer_bytes", placement.buffer_bytes}};

@@ -2,16 +2,22 @@
 #include "engine/cli/prompt.h"
 
 #include "engine/cli/text_input.h"
-#include "storage/base/limits.h"
 #include "storage/base/status_macros.h"
 
 namespace lowmem::cli {
+namespace {
 
-absl::StatusOr<PromptFlags> ReadPrompt(const PromptFlags& flags) {
+absl::string_view TextOf(const PromptFlags& prompt) {
+  return prompt.text.has_value() ? absl::string_view(*prompt.text) : "";
+}
+
+}  // namespace
+
+absl::StatusOr<PromptFlags> ReadPrompt(const PromptFlags& flags,
+                                       std::optional<uint64_t> budget_bytes) {
   PromptFlags prompt = flags;
   if (flags.file.has_value()) {
-    LOWMEM_ASSIGN_OR_RETURN(prompt.text,
-                            ReadText(*flags.file, limits::kPromptBytes));
+    LOWMEM_ASSIGN_OR_RETURN(prompt.text, ReadText(*flags.file, budget_bytes));
     prompt.file.reset();
   }
   return prompt;
@@ -19,8 +25,8 @@ absl::StatusOr<PromptFlags> ReadPrompt(const PromptFlags& flags) {
 
 absl::Status TokenizePrompt(TokenizeFunction tokenize, PromptFlags& prompt) {
   if (prompt.ids.has_value()) return absl::OkStatus();
-  LOWMEM_ASSIGN_OR_RETURN(
-      prompt.ids, tokenize(prompt.text.value_or(""), /*parse_special=*/true));
+  LOWMEM_ASSIGN_OR_RETURN(prompt.ids,
+                          tokenize(TextOf(prompt), /*parse_special=*/true));
   prompt.text.reset();
   return absl::OkStatus();
 }
@@ -28,7 +34,7 @@ absl::Status TokenizePrompt(TokenizeFunction tokenize, PromptFlags& prompt) {
 absl::Status AppendPrompt(const PromptFlags& prompt, Session& session) {
   LOWMEM_RETURN_IF_ERROR(prompt.ids.has_value()
                              ? session.AppendIds(*prompt.ids)
-                             : session.AppendText(prompt.text.value_or("")));
+                             : session.AppendText(TextOf(prompt)));
   if (session.ids().empty()) {
     return absl::InvalidArgumentError(
         "prompt: empty, and this model puts no token in front; expected at "

@@ -4,6 +4,8 @@
 #ifndef LOWMEM_ENGINE_CLI_PROMPT_H_
 #define LOWMEM_ENGINE_CLI_PROMPT_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -17,7 +19,8 @@ namespace lowmem::cli {
 // text or ids is set. Done before the model is opened, since stdin may take its
 // time.
 // Errors: those of ReadText.
-absl::StatusOr<PromptFlags> ReadPrompt(const PromptFlags& flags);
+absl::StatusOr<PromptFlags> ReadPrompt(const PromptFlags& flags,
+                                       std::optional<uint64_t> budget_bytes);
 
 // Replaces a text by its ids, so that it is tokenized once.
 // REQUIRES: `prompt` comes from ReadPrompt.

@@ -2,13 +2,17 @@
 #include "engine/cli/text_input.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "engine/cli/signals.h"
+#include "engine/generate/model_footprint.h"
+#include "storage/base/limits.h"
 #include "storage/base/printable.h"
 #include "storage/base/status_macros.h"
 #include "storage/base/units.h"
@@ -17,6 +21,7 @@ namespace lowmem::cli {
 namespace {
 
 constexpr size_t kBlockBytes = 64 * kKiB;
+constexpr size_t kShortLineBytes = 256 * kKiB;
 
 // Appends at most one block to `text`. False at the end of the file.
 absl::StatusOr<bool> ReadBlock(int fd, absl::string_view name,
@@ -39,25 +44,67 @@ absl::StatusOr<bool> ReadBlock(int fd, absl::string_view name,
   return num_read > 0;
 }
 
-absl::StatusOr<std::string> ReadAll(int fd, absl::string_view name,
-                                    uint64_t max_bytes) {
-  std::string text;
-  for (;;) {
-    LOWMEM_ASSIGN_OR_RETURN(const bool more, ReadBlock(fd, name, &text));
-    if (!more) return text;
-    if (text.size() > max_bytes) {
+// How long a text may be, and why not longer.
+class TextLimit {
+ public:
+  explicit TextLimit(std::optional<uint64_t> budget_bytes)
+      : budget_bytes_(budget_bytes) {
+    if (!budget_bytes) return;
+    const uint64_t room =
+        *budget_bytes - std::min(*budget_bytes, kProgramBytes);
+    is_budgets_ = room < max_bytes_;
+    max_bytes_ = std::min(max_bytes_, room);
+  }
+  uint64_t max_bytes() const { return max_bytes_; }
+  absl::Status Check(absl::string_view name, uint64_t num_bytes) const {
+    if (num_bytes <= max_bytes_) return absl::OkStatus();
+    if (!is_budgets_) {
       return absl::InvalidArgumentError(
           absl::StrCat(Printable(name), ": too long; expected at most ",
-                       FormatBytes(max_bytes)));
+                       FormatBytes(max_bytes_)));
     }
+    const uint64_t needed_bytes = kProgramBytes + num_bytes;
+    return absl::ResourceExhaustedError(absl::StrCat(
+        Printable(name), ": does not fit the memory budget; needed at least ",
+        FormatBytes(needed_bytes), " (", needed_bytes, "), allowed ",
+        FormatBytes(*budget_bytes_), " (", *budget_bytes_,
+        "), largest item: ", num_bytes > kProgramBytes ? "text " : "program ",
+        FormatBytes(std::max(num_bytes, kProgramBytes))));
   }
+
+ private:
+  const std::optional<uint64_t> budget_bytes_;
+  uint64_t max_bytes_ = limits::kPromptBytes;
+  bool is_budgets_ = false;
+};
+
+absl::StatusOr<std::string> ReadAll(int fd, absl::string_view name,
+                                    std::optional<uint64_t> budget_bytes) {
+  const TextLimit limit(budget_bytes);
+  std::string text;
+  struct stat info;
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+    const uint64_t num_bytes = static_cast<uint64_t>(info.st_size);
+    LOWMEM_RETURN_IF_ERROR(limit.Check(name, num_bytes));
+    text.reserve(num_bytes + 2 * kBlockBytes);
+  } else if (budget_bytes) {
+    // Touched as the text comes, and never moved.
+    text.reserve(limit.max_bytes() + 2 * kBlockBytes);
+  }
+  for (;;) {
+    LOWMEM_ASSIGN_OR_RETURN(const bool more, ReadBlock(fd, name, &text));
+    if (!more) break;
+    LOWMEM_RETURN_IF_ERROR(limit.Check(name, text.size()));
+  }
+  if (budget_bytes) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  return text;
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> ReadText(const std::string& path,
-                                     uint64_t max_bytes) {
-  if (path == "-") return ReadAll(STDIN_FILENO, "stdin", max_bytes);
+                                     std::optional<uint64_t> budget_bytes) {
+  if (path == "-") return ReadAll(STDIN_FILENO, "stdin", budget_bytes);
   int fd;
   do {
     LOWMEM_RETURN_IF_ERROR(CheckInterrupted());
@@ -72,7 +119,7 @@ absl::StatusOr<std::string> ReadText(const std::string& path,
     return absl::UnavailableError(
         absl::StrCat(Printable(path), ": cannot open: ", std::strerror(error)));
   }
-  absl::StatusOr<std::string> text = ReadAll(fd, path, max_bytes);
+  absl::StatusOr<std::string> text = ReadAll(fd, path, budget_bytes);
   close(fd);
   return text;
 }
@@ -88,6 +135,11 @@ absl::StatusOr<LineReader::Result> LineReader::Next(std::string* line) {
     if (too_long) {
       line->clear();
     } else {
+      const size_t needed = line->size() + length;
+      if (needed > line->capacity()) {
+        // A long line is not moved again: what is not touched costs nothing.
+        line->reserve(needed > kShortLineBytes ? max_line_bytes_ : 2 * needed);
+      }
       line->append(buffer_, pos_, length);
     }
     pos_ += length;

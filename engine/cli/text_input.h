@@ -6,6 +6,7 @@
 #define LOWMEM_ENGINE_CLI_TEXT_INPUT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,14 +14,17 @@
 
 namespace lowmem::cli {
 
-// Reads all of `path`; "-" is stdin.
-// Errors: kNotFound; kInvalidArgument for a folder or for more than
-// `max_bytes`; kUnavailable when reading fails; kCancelled after a signal.
+// Reads all of `path`; "-" is stdin. Under a budget the text leaves room for
+// the program and is gone from the page cache. Errors: kNotFound;
+// kInvalidArgument for a folder or for more than limits::kPromptBytes;
+// kResourceExhausted for more than the budget leaves, of a file before it is
+// read; kUnavailable when reading fails; kCancelled after a signal. Memory: the
+// text and 64 KiB; without a budget a pipe's text twice.
 absl::StatusOr<std::string> ReadText(const std::string& path,
-                                     uint64_t max_bytes);
+                                     std::optional<uint64_t> budget_bytes);
 
 // Lines of stdin.
-// Thread safety: one thread at a time. Memory: one line and 64 KiB.
+// Thread safety: one thread at a time. Memory: one line and 1 MiB.
 class LineReader {
  public:
   explicit LineReader(uint64_t max_line_bytes)

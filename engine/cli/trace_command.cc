@@ -18,24 +18,25 @@ absl::Status RunTrace(const Flags& flags, Console& console) {
   PromptFlags prompt = trace.prompt;
   const EngineLimits limits = {
       .prefill_chunk_tokens = trace.prefill_chunk_tokens,
+      .text_bytes = prompt.text.has_value() ? prompt.text->size() : 0,
       .sequence_need =
           [&](TokenizeFunction tokenize) -> absl::StatusOr<SequenceNeed> {
         LOWMEM_RETURN_IF_ERROR(TokenizePrompt(tokenize, prompt));
         const uint32_t num_tokens = static_cast<uint32_t>(prompt.ids->size());
-        return SequenceNeed{num_tokens, num_tokens, num_tokens};
+        return SequenceNeed{.prompt_tokens = num_tokens,
+                            .least_context_tokens = num_tokens,
+                            .wanted_context_tokens = num_tokens};
       },
       .scores_every_token = true};
   std::unique_ptr<EngineState> engine;
   {
     Progress progress(kCopyingWeights, console.quiet());
-    LOWMEM_ASSIGN_OR_RETURN(
-        engine, EngineState::Open(
-                    EngineOptionsOf(flags.global, limits, progress)));
+    LOWMEM_ASSIGN_OR_RETURN(engine, EngineState::Open(EngineOptionsOf(
+                                        flags.global, limits, progress)));
   }
   LOWMEM_RETURN_IF_ERROR(TokenizePrompt(
       [&engine](absl::string_view text, bool parse_special) {
-        return engine->tokenizer().Encode(
-            text, {/*add_special=*/true, parse_special, &InterruptedFlag()});
+        return engine->EncodeNext(0, text, parse_special, &InterruptedFlag());
       },
       prompt));
   const std::vector<int32_t>& ids = *prompt.ids;
