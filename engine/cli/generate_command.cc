@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/cli/command.h"
+#include "engine/cli/context_note.h"
 #include "engine/cli/open_engine.h"
 #include "engine/cli/prompt.h"
 #include "engine/cli/signals.h"
@@ -105,8 +106,10 @@ absl::Status RunGenerate(const Flags& flags, Console& console) {
   }
   if (result->stop_reason == StopReason::kContext &&
       engine->budget_limits_context()) {
-    console.Note(absl::StrCat("the memory budget allows a context of ",
-                              engine->max_context_tokens(), " tokens\n"));
+    console.Note(absl::StrCat("stopped at ",
+                              DescribeContext(engine->max_context_tokens(),
+                                              engine->longest_context_tokens()),
+                              "\n"));
   }
   if (flags.global.stats) {
     console.Note(StatsText(result->meter, engine->mode_reason()));

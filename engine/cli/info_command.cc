@@ -38,7 +38,7 @@ void AppendConfig(const ModelSummary& summary, JsonWriter& json) {
   json.Key("model_bytes").Uint(summary.model_bytes);
 }
 
-// Tokens that the mode has room for; 0 when it does not fit the budget.
+// Tokens of the context that the mode would choose; 0 when none fits the budget.
 uint32_t ContextTokens(const ModeSummary& mode) {
   return mode.planned ? mode.planned->context_tokens() : 0;
 }
@@ -57,6 +57,8 @@ void AppendMode(const ModeSummary& mode, bool has_budget, JsonWriter& json) {
   json.Key("text_bytes").Uint(footprint.text_bytes);
   json.Key("kv_bytes_per_token").Uint(footprint.kv_bytes_per_token);
   json.Key("context_tokens").Uint(ContextTokens(mode));
+  json.Key("longest_context_tokens")
+      .Uint(mode.planned ? mode.planned->longest_context_tokens : 0);
   json.Key("min_required_bytes").Uint(mode.smallest.required_bytes());
   json.Key("full_required_bytes").Uint(mode.full.required_bytes());
   json.Key("fits");
@@ -135,7 +137,7 @@ std::string ConfigText(const ModelSummary& summary) {
 std::string ForecastText(const ModelSummary& summary, bool has_budget) {
   std::string text = absl::StrFormat(
       "\n%-6s %12s %12s %12s %12s%s\n", "mode", "at least", "full context",
-      "a token", "mapped file", has_budget ? "  fits  tokens" : "");
+      "a token", "mapped file", has_budget ? "  fits   context  --ctx up to" : "");
   for (const ModeSummary& mode : summary.modes) {
     absl::StrAppendFormat(
         &text, "%-6s %12s %12s %12s %12s", ModeName(mode.smallest.mode),
@@ -144,8 +146,10 @@ std::string ForecastText(const ModelSummary& summary, bool has_budget) {
         FormatBytes(mode.smallest.footprint.kv_bytes_per_token),
         FormatBytes(mode.smallest.mapped_weight_bytes));
     if (has_budget) {
-      absl::StrAppendFormat(&text, "  %4s  %6d", mode.planned ? "yes" : "no",
-                            ContextTokens(mode));
+      absl::StrAppendFormat(
+          &text, "  %4s  %8d  %11d", mode.planned ? "yes" : "no",
+          ContextTokens(mode),
+          mode.planned ? mode.planned->longest_context_tokens : 0);
     }
     absl::StrAppend(&text, "\n");
   }

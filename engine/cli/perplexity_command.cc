@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/cli/command.h"
+#include "engine/cli/context_note.h"
 #include "engine/cli/open_engine.h"
 #include "engine/cli/signals.h"
 #include "engine/cli/stats.h"
@@ -84,8 +85,11 @@ absl::Status RunPerplexity(const Flags& flags, Console& console) {
       }));
   if (engine->mode_choice().budget_limits_context &&
       ids->size() > engine->max_context_tokens()) {
-    console.Note(absl::StrCat("the memory budget allows windows of ",
-                              engine->max_context_tokens(), " tokens\n"));
+    console.Note(absl::StrCat(
+        "windows have the length of ",
+        DescribeContext(engine->max_context_tokens(),
+                        engine->mode_choice().longest_context_tokens),
+        "\n"));
   }
   PerplexityOptions options;
   options.window_tokens = perplexity.max_context_tokens;

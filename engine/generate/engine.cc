@@ -40,6 +40,9 @@ class OpenedEngine final : public Engine {
   bool budget_limits_context() const override {
     return state_->mode_choice().budget_limits_context;
   }
+  uint32_t longest_context_tokens() const override {
+    return state_->mode_choice().longest_context_tokens;
+  }
   absl::string_view family() const override {
     return state_->config().family->name;
   }

@@ -345,13 +345,22 @@ absl::Status EngineState::CheckIds(uint64_t num_tokens,
     const uint64_t all_tokens = num_tokens + new_ids.size();
     const bool is_budgets_fault = mode_choice_.budget_limits_context &&
                                   all_tokens <= config_.max_context_tokens;
+    const uint32_t longest = mode_choice_.longest_context_tokens;
+    const bool could_be_longer =
+        is_budgets_fault && longest > max_context_tokens();
     return absl::Status(
         is_budgets_fault ? absl::StatusCode::kResourceExhausted
                          : absl::StatusCode::kOutOfRange,
-        absl::StrCat("prompt is longer than the context",
-                     is_budgets_fault ? " that fits the memory budget" : "",
-                     "; expected at most ", max_context_tokens(),
-                     " tokens, got ", all_tokens));
+        absl::StrCat(
+            "prompt is longer than the context",
+            could_be_longer    ? " that was chosen under the memory budget"
+            : is_budgets_fault ? " that fits the memory budget"
+                               : "",
+            "; expected at most ", max_context_tokens(), " tokens, got ",
+            all_tokens,
+            could_be_longer ? absl::StrCat("; a context of ", longest,
+                                           " tokens fits when asked for")
+                            : ""));
   }
   return absl::OkStatus();
 }

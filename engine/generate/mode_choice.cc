@@ -215,6 +215,7 @@ absl::StatusOr<ModeChoice> ChooseWithoutBudget(const ModeRequest& request,
   choice.chunk_tokens =
       std::min(Attempts(choice.mode, request, contexts)[0].chunk_tokens,
                context_tokens);
+  choice.longest_context_tokens = context_tokens;
   LOWMEM_ASSIGN_OR_RETURN(choice.forecast,
                           ForecastContext(choice.mode, choice.chunk_tokens,
                                           context_tokens, footprint_of));
@@ -249,7 +250,29 @@ std::string Reason(const ModeRequest& request, const ModeAttempt& preferred,
                       " tokens");
 }
 
-// Without weight_bytes and budget_limits_context.
+// What a request for a context gets at most, in any mode that it allows. With
+// the chunk of a need that is not known: it is refused before one is asked for.
+absl::StatusOr<uint32_t> LongestContext(const ModeRequest& request,
+                                        const TokenRange& contexts,
+                                        uint32_t context_tokens,
+                                        FootprintFunction footprint_of) {
+  const uint32_t chunk_tokens =
+      request.chunk_tokens != 0 ? request.chunk_tokens : kLeastChunkTokens;
+  uint32_t longest = context_tokens;
+  for (const ModeAttempt& attempt : ModeAttempts(request, contexts)) {
+    LOWMEM_ASSIGN_OR_RETURN(
+        const std::optional<MemoryForecast> forecast,
+        FitLongestContext(attempt.mode, *request.budget_bytes, chunk_tokens,
+                          context_tokens, request.model_context_tokens,
+                          footprint_of));
+    if (forecast) {
+      longest = std::max(longest, forecast->footprint.context_tokens);
+    }
+  }
+  return longest;
+}
+
+// Without weight_bytes, budget_limits_context and longest_context_tokens.
 absl::StatusOr<ModeChoice> ChooseWithBudget(const ModeRequest& request,
                                             const TokenRange& contexts,
                                             FootprintFunction footprint_of) {
@@ -314,6 +337,13 @@ absl::StatusOr<ModeChoice> ChooseMode(const ModeRequest& request,
   choice.weight_bytes = BytesForWeights(choice, *request.budget_bytes);
   choice.budget_limits_context =
       request.context_tokens == 0 && choice.context_tokens() < contexts.max;
+  choice.longest_context_tokens = choice.context_tokens();
+  if (choice.budget_limits_context) {
+    LOWMEM_ASSIGN_OR_RETURN(
+        choice.longest_context_tokens,
+        LongestContext(request, contexts, choice.context_tokens(),
+                       footprint_of));
+  }
   return choice;
 }
 

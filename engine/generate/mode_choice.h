@@ -42,9 +42,12 @@ struct ModeChoice {
   Mode mode = Mode::kMmap;  // never kAuto
   std::string reason;       // one line
   uint32_t chunk_tokens = 0;
-  // The context is shorter than the model's, and than what is wanted, because
-  // the budget holds no more.
+  // The context is shorter than the model's, and than what is wanted, for the
+  // budget's sake.
   bool budget_limits_context = false;
+  // More than context_tokens() where so much could have been asked for: a
+  // context that nobody asked for leaves weights most of the budget.
+  uint32_t longest_context_tokens = 0;
   MemoryForecast forecast;
   // What the budget leaves for weights in kStream and kMmap; nullopt without
   // one, and for a mapping that fits as a whole.

@@ -54,7 +54,9 @@ TEST(MemoryTest, BudgetThatEndsTheContextIsNoFailure) {
   const JsonValue json = ParseJsonText(result.out);
   EXPECT_EQ(At(json, "stop_reason").string(), "context");
   EXPECT_EQ(At(json, "ids").items().size(), 29u);
-  EXPECT_EQ(result.err, "the memory budget allows a context of 32 tokens\n");
+  EXPECT_EQ(result.err,
+            "stopped at the context of 32 tokens, the longest that fits the "
+            "memory budget\n");
   args.push_back("-q");
   EXPECT_EQ(RunCli(args).err, "");
   // A context that was asked for is no surprise.
@@ -65,6 +67,51 @@ TEST(MemoryTest, BudgetThatEndsTheContextIsNoFailure) {
   EXPECT_EQ(asked.err, "");
   args.back() = "17";
   EXPECT_TRUE(IsRefusal(RunCli(args), 6, "a context of 16 tokens fits"));
+}
+
+// A text that ends early for the sake of speed says what would have prevented
+// it, and that is true to the token.
+TEST(MemoryTest, ContextThatWasChosenNamesTheLongestThatFits) {
+  const SubprocessResult least_info =
+      RunCli({"-m", Tiny("llama"), "--json", "info"});
+  ASSERT_EQ(least_info.exit_code, 0) << least_info.err;
+  const uint64_t least = At(ParseJsonText(least_info.out), "min_budget_bytes")
+                             .AsUint64()
+                             .value_or(0);
+  const std::vector<std::string> model = {
+      "-m",     Tiny("llama"),  "--mode",
+      "stream", "--ram-budget", absl::StrCat(least + 100000)};
+  const auto run = [&model](std::vector<std::string> args) {
+    args.insert(args.begin(), model.begin(), model.end());
+    return RunCli(args);
+  };
+  const SubprocessResult info = run({"--json", "info"});
+  ASSERT_EQ(info.exit_code, 0) << info.err;
+  const JsonValue json = ParseJsonText(info.out);
+  const JsonValue& stream = At(At(json, "forecast"), "stream");
+  const uint64_t longest =
+      At(stream, "longest_context_tokens").AsUint64().value_or(0);
+  ASSERT_GT(longest, At(stream, "context_tokens").AsUint64().value_or(0));
+  const std::vector<std::string> generate = {
+      "generate", "--prompt-ids", "1,2,3", "-n", "-1", "--ignore-eos"};
+  const SubprocessResult chosen = run(generate);
+  ASSERT_EQ(chosen.exit_code, 0) << chosen.err;
+  EXPECT_THAT(chosen.err, HasSubstr("stopped at the context of "));
+  EXPECT_THAT(chosen.err,
+              HasSubstr(absl::StrCat("chosen under the memory budget; --ctx up "
+                                     "to ",
+                                     longest, " fits\n")));
+  const auto with_context = [&](uint64_t context_tokens) {
+    std::vector<std::string> args = generate;
+    args.insert(args.end(), {"--ctx", absl::StrCat(context_tokens)});
+    return run(args);
+  };
+  const SubprocessResult asked = with_context(longest);
+  EXPECT_EQ(asked.exit_code, 0) << asked.err;
+  EXPECT_EQ(asked.err, "");
+  EXPECT_TRUE(
+      IsRefusal(with_context(longest + 1), 6,
+                absl::StrCat("a context of ", longest, " tokens fits")));
 }
 
 TEST(MemoryTest, BudgetThatFitsIsReportedAndTakesCopy) {

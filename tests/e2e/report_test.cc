@@ -69,9 +69,9 @@ TEST(InfoTest, BudgetSaysHowManyTokensFitEachMode) {
             16u);
   const SubprocessResult table = RunCli(limited);
   EXPECT_EQ(table.exit_code, 0) << table.err;
-  EXPECT_THAT(table.out, HasSubstr("fits  tokens\n"));
-  EXPECT_THAT(table.out, HasSubstr(" yes      16\n"));
-  EXPECT_THAT(table.out, HasSubstr("  no       0\n"));
+  EXPECT_THAT(table.out, HasSubstr("fits   context  --ctx up to\n"));
+  EXPECT_THAT(table.out, HasSubstr(" yes        16           16\n"));
+  EXPECT_THAT(table.out, HasSubstr("  no         0            0\n"));
 }
 
 TEST(InfoTest, TensorTableIsThatOfTheFile) {

@@ -60,10 +60,14 @@ class LOWMEM_EXPORT Engine {
                                                  bool skip_special) const = 0;
 
   virtual uint32_t vocab_size() const = 0;
-  // Longest sequence of a session, and whether the model could do more but the
-  // budget holds no more.
+  // Longest sequence of a session, and whether it is shorter than what is
+  // wanted, or than the model's, for the budget's sake.
   virtual uint32_t max_context_tokens() const = 0;
   virtual bool budget_limits_context() const = 0;
+  // What EngineOptions::max_context_tokens may ask for under the same budget:
+  // more than max_context_tokens() where a context that nobody asked for was
+  // chosen so that weights keep most of the memory.
+  virtual uint32_t longest_context_tokens() const = 0;
   virtual absl::string_view family() const = 0;
   // Ids that end a generation: the union of what generation_config.json, the
   // model's configuration and its tokenizer name.

@@ -286,9 +286,31 @@ TEST(EngineBudgetTest, APromptBeyondWhatTheBudgetHoldsIsTheBudgetsFault) {
               Fails(absl::StatusCode::kResourceExhausted,
                     "longer than the context that fits the memory budget; "
                     "expected at most 16 tokens, got 17"));
+  EXPECT_EQ(engine->longest_context_tokens(), 16);
   EXPECT_THAT(session->AppendIds(std::vector<int32_t>(513, 1)),
               Fails(absl::StatusCode::kOutOfRange, "longer than the context"));
   EXPECT_THAT(session->AppendIds(std::vector<int32_t>(16, 1)), IsOk());
+}
+
+TEST(EngineBudgetTest, APromptBeyondAChosenContextIsToldWhatFits) {
+  EngineOptions options = OptionsFor("llama");
+  options.mode = Mode::kStream;
+  options.ram_budget_bytes = LeastBudget(options) + 100000;
+  const std::unique_ptr<Engine> engine = OpenOrFail(options);
+  ASSERT_NE(engine, nullptr);
+  const uint32_t chosen = engine->max_context_tokens();
+  const uint32_t longest = engine->longest_context_tokens();
+  ASSERT_GT(longest, chosen);
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session,
+                       engine->NewSession());
+  EXPECT_THAT(
+      session->AppendIds(std::vector<int32_t>(chosen + 1, 1)),
+      Fails(absl::StatusCode::kResourceExhausted,
+            absl::StrCat("chosen under the memory budget; expected at most ",
+                         chosen, " tokens, got ", chosen + 1, "; a context of ",
+                         longest, " tokens fits when asked for")));
+  options.max_context_tokens = longest;
+  EXPECT_THAT(Engine::Open(options), IsOk());
 }
 
 // The plan is for one session; a second one takes what is left and fails in the

@@ -11,6 +11,7 @@ namespace lowmem {
 namespace {
 
 using ::lowmem::testing::Fails;
+using ::lowmem::testing::IsOk;
 using ::testing::HasSubstr;
 
 // Weights of 1,000,000 bytes, streamed with 5,000 to 1,010,000, mapped
@@ -74,6 +75,8 @@ TEST(ModeChoiceTest, TheContextIsTheLongestThatFits) {
   EXPECT_EQ(choice.mode, Mode::kCopy);
   EXPECT_EQ(choice.chunk_tokens, 128);
   EXPECT_EQ(choice.context_tokens(), 1984);
+  // With a smaller chunk all of it fits.
+  EXPECT_EQ(choice.longest_context_tokens, 2000);
   EXPECT_TRUE(choice.budget_limits_context);
 }
 
@@ -136,6 +139,23 @@ TEST(ModeChoiceTest, AContextNobodyAskedForLeavesMostMemoryToWeights) {
   ASSERT_OK_AND_ASSIGN(const ModeChoice stream,
                        Choose(Mode::kStream, 5000 + 1760 + 40000));
   EXPECT_EQ(stream.context_tokens(), mmap.context_tokens());
+  // Whoever asks may have all of it, with the smallest chunk.
+  for (const ModeChoice& choice : {mmap, stream}) {
+    EXPECT_EQ(choice.longest_context_tokens, 2000);
+  }
+  for (const Mode mode : {Mode::kStream, Mode::kAuto}) {
+    ASSERT_OK_AND_ASSIGN(const ModeChoice tight,
+                         Choose(mode, 5000 + 1760 + 8000));
+    EXPECT_LT(tight.context_tokens(), 400);
+    EXPECT_EQ(tight.longest_context_tokens, (160 + 8000) / 160 * 16);
+    EXPECT_THAT(
+        Choose(mode, 5000 + 1760 + 8000, 0, tight.longest_context_tokens),
+        IsOk());
+    EXPECT_THAT(
+        Choose(mode, 5000 + 1760 + 8000, 0, tight.longest_context_tokens + 1),
+        Fails(absl::StatusCode::kResourceExhausted,
+              "; a context of 816 tokens fits"));
+  }
   // Once all weights fit beside it, the context gets the rest.
   ASSERT_OK_AND_ASSIGN(const ModeChoice ample,
                        Choose(Mode::kStream, 1010000 + 12800 + 20000));
