@@ -8,7 +8,6 @@
 #include "storage/base/aligned_buffer.h"
 #include "storage/base/status_macros.h"
 #include "storage/folder.h"
-#include "storage/stream_ring.h"
 
 namespace lowmem {
 namespace {
@@ -27,31 +26,34 @@ uint32_t LargestFile(const Checkpoint& checkpoint) {
 }  // namespace
 
 absl::StatusOr<ReadRate> MeasureReadRate(const Checkpoint& checkpoint,
-                                         IoMethod method, uint64_t max_bytes,
-                                         double max_seconds,
+                                         const ReadRateOptions& options,
                                          MemoryAccount& account) {
-  const StreamRingShape ring;
+  const StreamRingShape& ring = options.ring;
   const uint32_t num_slots = ring.num_buffers;
   LOWMEM_ASSIGN_OR_RETURN(AlignedBuffer memory,
                           AlignedBuffer::AllocateContiguous(
                               num_slots * ring.buffer_bytes, 0, account));
   const uint32_t file_idx = LargestFile(checkpoint);
   const uint64_t file_bytes = checkpoint.files()[file_idx]->size_bytes();
-  const uint64_t num_bytes = std::min(file_bytes, max_bytes);
+  const uint64_t num_bytes = std::min(file_bytes, options.max_bytes);
   if (num_bytes == 0) {
     return absl::DataLossError(absl::StrCat(PrintablePath(checkpoint.path()),
                                             ": the files are empty"));
   }
   LOWMEM_ASSIGN_OR_RETURN(
       const std::unique_ptr<ReadQueue> queue,
-      OpenReadQueue(checkpoint, {.method = method, .num_slots = num_slots},
+      OpenReadQueue(checkpoint,
+                    {.method = options.method,
+                     .num_slots = num_slots,
+                     .may_try_buffered = options.may_try_buffered},
                     {memory.data(), memory.size_bytes()}));
 
   uint64_t started_bytes = 0;
   uint64_t read_bytes = 0;
   const Clock::time_point begin = Clock::now();
   double seconds = 0;
-  for (uint64_t i = 0; read_bytes < num_bytes && seconds < max_seconds; ++i) {
+  for (uint64_t i = 0; read_bytes < num_bytes && seconds < options.max_seconds;
+       ++i) {
     for (uint64_t k = started_bytes / ring.buffer_bytes;
          k < i + num_slots && started_bytes < num_bytes; ++k) {
       const auto slot = static_cast<uint32_t>(k % num_slots);

@@ -11,8 +11,18 @@
 #include "storage/base/memory_account.h"
 #include "storage/checkpoint.h"
 #include "storage/read_queue.h"
+#include "storage/stream_ring.h"
 
 namespace lowmem {
+
+// How a stream will read, and when to stop.
+struct ReadRateOptions {
+  IoMethod method = IoMethod::kAuto;
+  bool may_try_buffered = true;  // of ReadQueueOptions
+  StreamRingShape ring;
+  uint64_t max_bytes = 256 << 20;
+  double max_seconds = 1;
+};
 
 struct ReadRate {
   double bytes_per_s = 0;
@@ -20,16 +30,15 @@ struct ReadRate {
   std::string method;
 };
 
-// Reads the largest file from its beginning as a stream under a budget does,
-// until one of the limits: kAuto tries the methods, which takes some 100 MB.
-// Leaves no page cache behind; memory: 4 MiB, charged to `account`. Buffered
-// reads of a file that is cached give the rate of the cache.
-// REQUIRES: max_bytes and max_seconds are positive.
-// Errors: kUnimplemented when the method does not work here; kUnavailable;
-// kDataLoss when all files are empty; kResourceExhausted.
+// Reads the largest file from its beginning as a stream through the ring does
+// under a budget, until one of the limits: kAuto tries the methods, which takes
+// some 100 MB. Leaves no page cache behind; memory: the ring's buffers, charged
+// to `account`. Buffered reads of a file that is cached give the rate of the
+// cache. REQUIRES: max_bytes and max_seconds are positive. Errors:
+// kUnimplemented when the method does not work here; kUnavailable; kDataLoss
+// when all files are empty; kResourceExhausted.
 absl::StatusOr<ReadRate> MeasureReadRate(const Checkpoint& checkpoint,
-                                         IoMethod method, uint64_t max_bytes,
-                                         double max_seconds,
+                                         const ReadRateOptions& options,
                                          MemoryAccount& account);
 
 }  // namespace lowmem

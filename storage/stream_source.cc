@@ -274,6 +274,10 @@ uint64_t StreamBufferBytes(const StreamRingShape& ring,
   return ring.TotalBytes(max_row_bytes) + LookupBytes(max_row_bytes);
 }
 
+bool MayTryBuffered(const ResidencyPlan& plan) {
+  return plan.block_bytes + plan.ring_bytes >= kMinBytesForCached;
+}
+
 absl::StatusOr<std::unique_ptr<StreamSource>> NewStreamSource(
     const Checkpoint& checkpoint, const ResidencyPlan& plan,
     const StreamSourceOptions& options, MemoryAccount& account,
@@ -285,8 +289,7 @@ absl::StatusOr<std::unique_ptr<StreamSource>> NewStreamSource(
             {.method = options.io_method,
              .num_slots = num_slots,
              .leave_no_cache = options.leave_no_cache,
-             .may_try_buffered =
-                 plan.block_bytes + plan.ring_bytes >= kMinBytesForCached},
+             .may_try_buffered = MayTryBuffered(plan)},
             probe);
       },
       checkpoint, plan, options.ring, account, progress, options.cancel);

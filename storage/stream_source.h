@@ -39,6 +39,9 @@ struct StreamSourceOptions {
 // What a source takes besides resident rows: ResidencyRequest::ring_bytes.
 uint64_t StreamBufferBytes(const StreamRingShape& ring, uint64_t max_row_bytes);
 
+// Whether reads through the page cache may be tried: ReadQueueOptions.
+bool MayTryBuffered(const ResidencyPlan& plan);
+
 // Leases: any number of resident rows, but of streamed rows one at a time, and
 // of a row that is looked up one at a time. Any order of use is right; that of
 // the plan is fast. A single row that is not the next one counts as looked up,

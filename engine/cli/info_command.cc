@@ -17,6 +17,7 @@
 #include "storage/base/units.h"
 #include "storage/dtype.h"
 #include "storage/read_rate.h"
+#include "storage/stream_source.h"
 
 namespace lowmem::cli {
 namespace {
@@ -38,7 +39,8 @@ void AppendConfig(const ModelSummary& summary, JsonWriter& json) {
   json.Key("model_bytes").Uint(summary.model_bytes);
 }
 
-// Tokens of the context that the mode would choose; 0 when none fits the budget.
+// Tokens of the context that the mode would choose; 0 when none fits the
+// budget.
 uint32_t ContextTokens(const ModeSummary& mode) {
   return mode.planned ? mode.planned->context_tokens() : 0;
 }
@@ -135,9 +137,10 @@ std::string ConfigText(const ModelSummary& summary) {
 }
 
 std::string ForecastText(const ModelSummary& summary, bool has_budget) {
-  std::string text = absl::StrFormat(
-      "\n%-6s %12s %12s %12s %12s%s\n", "mode", "at least", "full context",
-      "a token", "mapped file", has_budget ? "  fits   context  --ctx up to" : "");
+  std::string text =
+      absl::StrFormat("\n%-6s %12s %12s %12s %12s%s\n", "mode", "at least",
+                      "full context", "a token", "mapped file",
+                      has_budget ? "  fits   context  --ctx up to" : "");
   for (const ModeSummary& mode : summary.modes) {
     absl::StrAppendFormat(
         &text, "%-6s %12s %12s %12s %12s", ModeName(mode.smallest.mode),
@@ -179,7 +182,8 @@ absl::Status PrintText(const ModelSummary& summary,
   return absl::OkStatus();
 }
 
-// The storage's speed is measured when something streams.
+// The storage's speed is measured when something streams. A mapping is read by
+// the kernel, at a speed that this does not tell.
 absl::StatusOr<PlanReport> PlanOf(const ModelSummary& summary, Io io) {
   const Checkpoint& checkpoint = *summary.checkpoint;
   if (!summary.choice.ok()) {
@@ -194,15 +198,18 @@ absl::StatusOr<PlanReport> PlanOf(const ModelSummary& summary, Io io) {
         "copy or stream");
   }
   PlanReport report = ReportPlan(summary);
-  if (report.streamed_bytes_per_token > 0) {
-    constexpr uint64_t kMeasuredBytes = 256 * kMiB;
-    constexpr double kMeasuredSeconds = 1;
+  const std::optional<StreamRingShape>& ring = summary.placement->ring;
+  if (ring && report.streamed_bytes_per_token > 0) {
     MemoryAccount account("measuring the storage", MemoryAccount::kUnlimited,
                           nullptr);
     LOWMEM_ASSIGN_OR_RETURN(
         report.read_rate,
-        MeasureReadRate(checkpoint, IoMethodOf(io), kMeasuredBytes,
-                        kMeasuredSeconds, account));
+        MeasureReadRate(
+            checkpoint,
+            {.method = IoMethodOf(io),
+             .may_try_buffered = MayTryBuffered(summary.placement->rows),
+             .ring = *ring},
+            account));
   }
   return report;
 }

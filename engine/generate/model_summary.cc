@@ -71,9 +71,9 @@ absl::StatusOr<std::optional<WeightPlacement>> PlaceWeights(
         PlanMapped(checkpoint, DescribeModel(checkpoint, weights),
                    *choice.weight_bytes));
     const MappedFootprint& footprint = plan.footprint;
-    return WeightPlacement{
-        std::move(plan.residency), footprint.resident_bytes,
-        footprint.total_bytes() - footprint.resident_bytes};
+    return WeightPlacement{std::move(plan.residency), footprint.resident_bytes,
+                           footprint.total_bytes() - footprint.resident_bytes,
+                           std::nullopt};
   }
   LOWMEM_ASSIGN_OR_RETURN(
       StreamPlan plan,
@@ -82,8 +82,10 @@ absl::StatusOr<std::optional<WeightPlacement>> PlaceWeights(
           : PlanStream(checkpoint, weights, choice.weight_bytes));
   const uint64_t resident_bytes = plan.residency.block_bytes;
   const uint64_t buffer_bytes = plan.residency.ring_bytes;
-  return WeightPlacement{std::move(plan.residency), resident_bytes,
-                         buffer_bytes};
+  WeightPlacement placement = {std::move(plan.residency), resident_bytes,
+                               buffer_bytes, std::nullopt};
+  if (choice.mode == Mode::kStream) placement.ring = plan.ring;
+  return placement;
 }
 
 }  // namespace

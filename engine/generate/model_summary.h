@@ -19,6 +19,7 @@
 #include "lowmem/options.h"
 #include "storage/checkpoint.h"
 #include "storage/residency_plan.h"
+#include "storage/stream_ring.h"
 
 namespace lowmem {
 
@@ -37,6 +38,8 @@ struct WeightPlacement {
   ResidencyPlan rows;
   uint64_t resident_bytes = 0;  // with alignment, or in whole pages
   uint64_t buffer_bytes = 0;    // what the others flow through
+  // How they are read in kStream.
+  std::optional<StreamRingShape> ring;
 };
 
 struct ModelSummary {

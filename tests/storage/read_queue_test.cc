@@ -285,8 +285,8 @@ TEST_F(OpenReadQueueTest, TheRateOfADiskIsMeasuredWithoutLoadingAnything) {
   for (const IoMethod method : {IoMethod::kAuto, IoMethod::kUring,
                                 IoMethod::kDirectPread, IoMethod::kBuffered}) {
     for (const uint64_t max_bytes : {1, 5000, 1 << 20}) {
-      auto rate =
-          MeasureReadRate(*checkpoint_, method, max_bytes, 1.0, account_);
+      auto rate = MeasureReadRate(
+          *checkpoint_, {.method = method, .max_bytes = max_bytes}, account_);
       if (absl::IsUnimplemented(rate.status())) continue;
       ASSERT_THAT(rate.status(), IsOk());
       EXPECT_GT(rate->bytes_per_s, 0);
@@ -294,9 +294,12 @@ TEST_F(OpenReadQueueTest, TheRateOfADiskIsMeasuredWithoutLoadingAnything) {
     }
   }
   MemoryAccount small("rate", 1 << 20, nullptr);
-  EXPECT_THAT(
-      MeasureReadRate(*checkpoint_, IoMethod::kBuffered, 100, 1.0, small),
-      Fails(absl::StatusCode::kResourceExhausted, "rate"));
+  ReadRateOptions options = {.method = IoMethod::kBuffered, .max_bytes = 100};
+  EXPECT_THAT(MeasureReadRate(*checkpoint_, options, small),
+              Fails(absl::StatusCode::kResourceExhausted, "rate"));
+  // A small ring takes no more than its own memory.
+  options.ring = {.num_buffers = 4, .buffer_bytes = 64 << 10};
+  EXPECT_THAT(MeasureReadRate(*checkpoint_, options, small), IsOk());
 }
 
 }  // namespace

@@ -237,5 +237,13 @@ INSTANTIATE_TEST_SUITE_P(Methods, StreamSourceTest,
                            }
                          });
 
+TEST(MayTryBufferedTest, OnlyWhereMemoryIsNotShort) {
+  ResidencyPlan plan;
+  plan.ring_bytes = 4 << 20;
+  EXPECT_FALSE(MayTryBuffered(plan));
+  plan.block_bytes = 64 << 20;
+  EXPECT_TRUE(MayTryBuffered(plan));
+}
+
 }  // namespace
 }  // namespace lowmem

@@ -111,6 +111,25 @@ TEST(ModelSummaryTest, ThePlanUnderABudgetIsWhatOpenTakes) {
             summary.modes[2].planned->context_tokens());
 }
 
+// Who measures the storage reads as the run will.
+TEST(ModelSummaryTest, TheRingOfTheBudgetIsTold) {
+  EngineOptions options = OptionsFor("tiny/llama");
+  options.mode = Mode::kStream;
+  ASSERT_OK_AND_ASSIGN(ModelSummary summary, SummarizeModel(options));
+  options.ram_budget_bytes = summary.modes[2].smallest.required_bytes();
+  ASSERT_OK_AND_ASSIGN(summary, SummarizeModel(options));
+  ASSERT_TRUE(summary.placement && summary.placement->ring);
+  const StreamRingShape& ring = *summary.placement->ring;
+  EXPECT_LT(ring.num_buffers * ring.buffer_bytes, 1 << 20);
+  EXPECT_LE(ring.num_buffers * ring.buffer_bytes,
+            summary.placement->buffer_bytes);
+  options.mode = Mode::kCopy;
+  options.ram_budget_bytes = summary.modes[1].smallest.required_bytes();
+  ASSERT_OK_AND_ASSIGN(summary, SummarizeModel(options));
+  ASSERT_TRUE(summary.placement.has_value());
+  EXPECT_FALSE(summary.placement->ring.has_value());
+}
+
 TEST(ModelSummaryTest, AnAbsentModelIsNotFound) {
   EXPECT_THAT(SummarizeModel(OptionsFor("absent")),
               Fails(absl::StatusCode::kNotFound, "absent"));
