@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cli/plan_report.h"
 
+#include <algorithm>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -15,20 +17,21 @@ std::vector<PlanRow> RowsOf(const Checkpoint& checkpoint,
                             const ResidencyPlan& plan) {
   std::vector<PlanRow> rows;
   absl::flat_hash_map<TensorId, size_t> row_of_tensor;
-  const auto add = [&](const TensorPlacement& placement) {
+  const auto add = [&](const TensorPlacement& placement, bool is_looked_up) {
     const auto [it, is_new] =
         row_of_tensor.emplace(placement.tensor, rows.size());
     if (is_new) {
       rows.push_back({.name = checkpoint.tensors()[placement.tensor].name,
-                      .row_bytes = placement.row_bytes});
+                      .row_bytes = placement.row_bytes,
+                      .is_looked_up = is_looked_up});
     }
     rows[it->second].num_rows += placement.num_rows;
     rows[it->second].resident_rows += placement.resident_rows;
   };
   for (const auto& step : plan.steps) {
-    for (const TensorPlacement& placement : step) add(placement);
+    for (const TensorPlacement& placement : step) add(placement, false);
   }
-  for (const TensorPlacement& placement : plan.looked_up) add(placement);
+  for (const TensorPlacement& placement : plan.looked_up) add(placement, true);
   return rows;
 }
 
@@ -37,6 +40,12 @@ std::string Line(absl::string_view name, absl::string_view value) {
 }
 
 }  // namespace
+
+uint64_t PlanRow::bytes_per_token() const {
+  const uint64_t num_rows_read =
+      is_looked_up ? std::min<uint64_t>(streamed_rows(), 1) : streamed_rows();
+  return num_rows_read * row_bytes;
+}
 
 uint64_t PlanReport::peak_bytes() const {
   uint64_t sum = 0;
@@ -77,16 +86,7 @@ PlanReport ReportPlan(const ModelSummary& summary) {
 }
 
 std::string PlanToText(const PlanReport& report) {
-  std::string text = absl::StrFormat("\n%-44s %10s %10s %10s %12s\n", "plan",
-                                     "rows", "resident", "streamed", "a token");
-  for (const PlanRow& row : report.rows) {
-    const uint64_t streamed_rows = row.num_rows - row.resident_rows;
-    absl::StrAppendFormat(&text, "%-44s %10d %10d %10d %12s\n",
-                          Printable(row.name), row.num_rows, row.resident_rows,
-                          streamed_rows,
-                          FormatBytes(streamed_rows * row.row_bytes));
-  }
-  absl::StrAppend(&text, "\n");
+  std::string text = "\n";
   for (const PlanAccount& account : report.accounts) {
     absl::StrAppend(&text, Line(account.name, FormatBytes(account.num_bytes)));
   }
@@ -111,22 +111,21 @@ std::string PlanToText(const PlanReport& report) {
     absl::StrAppend(&text, Line("at most", absl::StrFormat("%.2f tokens/s",
                                                            *tokens_per_s)));
   }
+  // Hundreds of lines: what matters comes before them.
+  absl::StrAppendFormat(&text, "\n%-44s %10s %10s %10s %12s\n", "plan", "rows",
+                        "resident", "streamed", "a token");
+  for (const PlanRow& row : report.rows) {
+    absl::StrAppendFormat(&text, "%-44s %10d %10d %10d %12s\n",
+                          Printable(row.name), row.num_rows, row.resident_rows,
+                          row.streamed_rows(),
+                          FormatBytes(row.bytes_per_token()));
+  }
   return text;
 }
 
 void WritePlan(const PlanReport& report, JsonWriter& json) {
   json.BeginObject().Key("mode").String(ModeName(report.mode));
-  json.Key("tensors").BeginArray();
-  for (const PlanRow& row : report.rows) {
-    json.BeginObject().Key("name").String(row.name);
-    json.Key("rows").Uint(row.num_rows);
-    json.Key("resident_rows").Uint(row.resident_rows);
-    json.Key("streamed_rows").Uint(row.num_rows - row.resident_rows);
-    json.Key("streamed_bytes")
-        .Uint((row.num_rows - row.resident_rows) * row.row_bytes);
-    json.EndObject();
-  }
-  json.EndArray().Key("accounts").BeginObject();
+  json.Key("accounts").BeginObject();
   for (const PlanAccount& account : report.accounts) {
     json.Key(account.key).Uint(account.num_bytes);
   }
@@ -144,7 +143,16 @@ void WritePlan(const PlanReport& report, JsonWriter& json) {
          report.read_rate ? std::optional<double>(report.read_rate->bytes_per_s)
                           : std::nullopt);
   number("max_tokens_per_s", report.max_tokens_per_s());
-  json.EndObject();
+  json.Key("tensors").BeginArray();
+  for (const PlanRow& row : report.rows) {
+    json.BeginObject().Key("name").String(row.name);
+    json.Key("rows").Uint(row.num_rows);
+    json.Key("resident_rows").Uint(row.resident_rows);
+    json.Key("streamed_rows").Uint(row.streamed_rows());
+    json.Key("bytes_per_token").Uint(row.bytes_per_token());
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
 }
 
 }  // namespace lowmem::cli

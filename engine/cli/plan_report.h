@@ -21,6 +21,11 @@ struct PlanRow {
   uint64_t num_rows = 0;
   uint64_t resident_rows = 0;
   uint64_t row_bytes = 0;
+  bool is_looked_up = false;  // a token uses one row of it
+
+  uint64_t streamed_rows() const { return num_rows - resident_rows; }
+  // Read from storage for a token, at most.
+  uint64_t bytes_per_token() const;
 };
 
 struct PlanAccount {
@@ -35,7 +40,7 @@ struct PlanReport {
   std::vector<PlanAccount> accounts;
   uint32_t context_tokens = 0;
   uint32_t chunk_tokens = 0;
-  uint64_t streamed_bytes_per_token = 0;
+  uint64_t streamed_bytes_per_token = 0;  // without rows that are looked up
   uint64_t weight_bytes_per_token = 0;
   std::optional<ReadRate> read_rate;  // measured
 

@@ -26,11 +26,9 @@ absl::StatusOr<ModelSummary> Summarize(Mode mode, uint64_t budget_bytes) {
   return SummarizeModel(options);
 }
 
-uint64_t StreamedBytes(const PlanReport& report) {
+uint64_t SumOfBytesPerToken(const PlanReport& report) {
   uint64_t sum = 0;
-  for (const PlanRow& row : report.rows) {
-    sum += (row.num_rows - row.resident_rows) * row.row_bytes;
-  }
+  for (const PlanRow& row : report.rows) sum += row.bytes_per_token();
   return sum;
 }
 
@@ -49,8 +47,13 @@ TEST(PlanReportTest, AccountsAddUpToNoMoreThanTheBudget) {
     EXPECT_LE(report.peak_bytes(), budget);
     EXPECT_GT(report.peak_bytes() + 64 * kKiB, budget);
     EXPECT_EQ(report.context_tokens, 32);
-    // Of the tiny model the embedding alone is looked up.
-    EXPECT_LE(report.streamed_bytes_per_token, StreamedBytes(report));
+    // Of the tiny model the embedding alone is looked up: 320 rows of 96 bf16.
+    const PlanRow& embedding = report.rows.back();
+    EXPECT_TRUE(embedding.is_looked_up);
+    EXPECT_EQ(embedding.bytes_per_token(),
+              embedding.streamed_rows() == 0 ? 0 : 96 * 2);
+    EXPECT_EQ(report.streamed_bytes_per_token + embedding.bytes_per_token(),
+              SumOfBytesPerToken(report));
     EXPECT_LT(report.streamed_bytes_per_token, streamed_before);
     streamed_before = report.streamed_bytes_per_token;
     EXPECT_DOUBLE_EQ(*report.max_tokens_per_s(),
@@ -71,7 +74,7 @@ TEST(PlanReportTest, ACopyStreamsNothing) {
   PlanReport report = ReportPlan(summary);
   report.read_rate = ReadRate{1e9, "threads"};
   EXPECT_EQ(report.mode, Mode::kCopy);
-  EXPECT_EQ(StreamedBytes(report), 0);
+  EXPECT_EQ(SumOfBytesPerToken(report), 0);
   EXPECT_EQ(report.max_tokens_per_s(), std::nullopt);
   EXPECT_EQ(report.rows.size(), summary.checkpoint->tensors().size());
 }
@@ -88,11 +91,18 @@ TEST(PlanReportTest, TextAndJsonSayTheSame) {
   EXPECT_THAT(text, HasSubstr("model.layers.1.mlp.down_proj.weight"));
   EXPECT_THAT(text, HasSubstr("2.50 GiB a second, measured now (threads, direct)"));
   EXPECT_THAT(text, HasSubstr("mode                     stream\n"));
+  EXPECT_LT(text.find("at most"), text.find("a token\n"))
+      << "what matters comes before the tensors";
   JsonWriter writer;
   WritePlan(report, writer);
   ASSERT_OK_AND_ASSIGN(const JsonValue json, JsonValue::Parse(writer.text()));
   EXPECT_EQ(json.Find("mode")->string(), "stream");
-  EXPECT_EQ(json.Find("tensors")->items().size(), report.rows.size());
+  ASSERT_EQ(json.Find("tensors")->items().size(), report.rows.size());
+  uint64_t sum = 0;
+  for (const JsonValue& tensor : json.Find("tensors")->items()) {
+    sum += tensor.Find("bytes_per_token")->AsUint64().value_or(0);
+  }
+  EXPECT_EQ(sum, SumOfBytesPerToken(report));
   EXPECT_EQ(json.Find("peak_bytes")->AsUint64(), report.peak_bytes());
   EXPECT_EQ(json.Find("accounts")->Find("kv_bytes")->AsUint64(),
             summary.choice->forecast.kv_bytes());
