@@ -95,6 +95,9 @@ std::vector<std::string> RunArgs(const Flags& flags, const BenchRun& run) {
   }
   args.insert(args.end(),
               {"--kv", std::string(KvDtypeName(flags.global.kv_dtype))});
+  if (run.mode == Mode::kStream || run.mode == Mode::kAuto) {
+    args.insert(args.end(), {"--io", std::string(IoName(flags.global.io))});
+  }
   if (flags.global.num_threads != 0) {
     args.insert(args.end(), {"-t", absl::StrCat(flags.global.num_threads)});
   }

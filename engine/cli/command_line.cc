@@ -124,7 +124,8 @@ void CommandLine::DefineGlobal() {
       app_, "--io", "HOW",
       "How mode stream reads: uring (io_uring) or pread (threads), both past "
       "the page cache, buffered (threads, through it), or auto: what is "
-      "fastest here. The results do not depend on it",
+      "fastest here. Not with --mode mmap or copy. The results do not depend "
+      "on it",
       [&global](const std::string& text) {
         return AssignTo(ParseIo(text), global.io);
       });

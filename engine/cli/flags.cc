@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cli/flags.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -44,6 +46,30 @@ absl::Status CheckPrompt(absl::string_view command, const PromptFlags& prompt,
                                           choices, ", got ", given));
 }
 
+// --io is how streams are read; whoever gives it elsewhere expects what does
+// not happen. Mode auto may come to a stream.
+absl::Status CheckIo(const Flags& flags) {
+  if (flags.global.io == Io::kAuto) return absl::OkStatus();
+  const auto is_used = [](Mode mode) {
+    return mode == Mode::kStream || mode == Mode::kAuto;
+  };
+  if (flags.command == "bench" && !flags.bench.single_run) {
+    const std::vector<Mode>& modes = flags.bench.modes;
+    if (std::any_of(modes.begin(), modes.end(), is_used)) {
+      return absl::OkStatus();
+    }
+    return UsageError(
+        "bench",
+        "bench: --io is how mode stream reads; expected stream or "
+        "auto among --modes");
+  }
+  if (is_used(flags.global.mode)) return absl::OkStatus();
+  return UsageError(flags.command,
+                    absl::StrCat("--io is how mode stream reads; it does not "
+                                 "go with --mode ",
+                                 ModeName(flags.global.mode)));
+}
+
 // What one option alone cannot know.
 absl::Status CheckTogether(const Flags& flags) {
   if (flags.command == "convert") {
@@ -55,6 +81,7 @@ absl::Status CheckTogether(const Flags& flags) {
     return UsageError(flags.command,
                       absl::StrCat(flags.command, ": no model; give -m MODEL"));
   }
+  LOWMEM_RETURN_IF_ERROR(CheckIo(flags));
   if (flags.command == "generate") {
     return CheckPrompt("generate", flags.generate.prompt,
                        "-p, --prompt-file and --prompt-ids");

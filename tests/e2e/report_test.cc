@@ -188,6 +188,16 @@ TEST(BenchTest, ABudgetIsALimitWhereTheKernelAllows) {
   }
 }
 
+TEST(BenchTest, TheWayOfReadingReachesTheRunsThatStream) {
+  const JsonValue json =
+      Json({"-m", Tiny("llama"), "--io", "buffered", "bench", "--modes",
+            "stream,copy", "-p", "3", "-n", "2"});
+  const std::vector<JsonValue>& runs = At(json, "runs").items();
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_THAT(At(runs[0], "io").string(), HasSubstr("buffered"));
+  EXPECT_EQ(Uint(runs[1], "generated_tokens"), 2u);
+}
+
 TEST(BenchTest, AnAutomaticBudgetIsANumber) {
   const JsonValue json = Json({"-m", Tiny("llama"), "bench", "--modes", "copy",
                                "--budgets", "auto", "-p", "3", "-n", "1"});
