@@ -89,6 +89,14 @@ std::string LimitCell(const BenchRun& run) {
   return BytesCell(run.limit_bytes);
 }
 
+// What was asked for and, of auto, what it came to.
+std::string ModeCell(const BenchRun& run) {
+  const std::string asked(ModeName(run.mode));
+  const JsonValue* const taken = run.meter.Find("mode");
+  if (run.mode != Mode::kAuto || taken == nullptr) return asked;
+  return absl::StrCat(asked, ": ", taken->string());
+}
+
 void AppendLine(absl::string_view heading, absl::Span<const BenchRun> runs,
                 absl::FunctionRef<std::string(const BenchRun&)> cell,
                 std::string* table) {
@@ -99,10 +107,7 @@ void AppendLine(absl::string_view heading, absl::Span<const BenchRun> runs,
 }
 
 void AppendTable(absl::Span<const BenchRun> runs, std::string* table) {
-  AppendLine(
-      "mode", runs,
-      [](const BenchRun& run) { return std::string(ModeName(run.mode)); },
-      table);
+  AppendLine("mode", runs, ModeCell, table);
   AppendLine("memory budget", runs, BudgetCell, table);
   AppendLine("memory limit", runs, LimitCell, table);
   for (const Figure& figure : kFigures) {
@@ -160,7 +165,7 @@ std::string BenchJson(const std::vector<BenchRun>& runs) {
   JsonWriter json;
   json.BeginObject().Key("runs").BeginArray();
   for (const BenchRun& run : runs) {
-    json.BeginObject();
+    json.BeginObject().Key("requested_mode").String(ModeName(run.mode));
     if (run.status.ok()) {
       AppendMeterFields(run, json);
       AppendGroupFields(run, json);

@@ -15,12 +15,14 @@ namespace lowmem::cli {
 // it why runs failed. Many runs are cut into several tables.
 std::string BenchTable(const std::vector<BenchRun>& runs);
 
-// {"runs": [run, ...]}: the fields of the meter and, behind them,
+// {"runs": [run, ...]}: "requested_mode", which may be auto, the fields of the
+// meter ("mode": what was taken) and, behind them,
 // "bytes_read_per_token" (weights used, while decoding),
 // "storage_bytes_per_token", "limit_bytes" (of the run's memory group, or
 // null), "group_peak_bytes", "group_limit_hits", "oom_kills". A run that failed
 // is
-// {"mode", "ram_budget_bytes", the last four, "error"}.
+// {"requested_mode", "mode" (the same), "ram_budget_bytes", the last four,
+// "error"}.
 std::string BenchJson(const std::vector<BenchRun>& runs);
 
 }  // namespace lowmem::cli

@@ -321,7 +321,10 @@ void CommandLine::DefineBench() {
   BenchFlags& bench = flags_.bench;
   CLI::App& command = AddCommand(
       "bench", "Modes side by side, each in a process of its own",
-      "lowmem-run -m models/smollm2-bf16 bench --modes mmap,copy -p 128 -n 64");
+      "lowmem-run -m models/smollm2-bf16 bench --modes mmap,copy -p 128 -n 64\n\n"
+      "A run that is refused or fails is reported with its reason and the others\n"
+      "go on; the exit code is then that of the first such run: 6 for a budget "
+      "that\nis too small for one of the modes.");
   options_.AddValue(command, "--modes", "MODE,...",
                     "auto: what is taken without --mode. Default: mmap,copy",
                     [&bench](const std::string& text) {

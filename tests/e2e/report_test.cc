@@ -173,6 +173,7 @@ TEST(BenchTest, ABudgetIsALimitWhereTheKernelAllows) {
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(At(runs[0], "mode").string(), "mmap");
   EXPECT_EQ(At(runs[1], "mode").string(), "copy");
+  EXPECT_EQ(At(runs[1], "requested_mode").string(), "auto");
   for (const JsonValue& run : runs) {
     EXPECT_EQ(Uint(run, "generated_tokens"), 4u);
     EXPECT_EQ(At(run, "decode_weight_passes").AsDouble(), 1);
@@ -189,9 +190,8 @@ TEST(BenchTest, ABudgetIsALimitWhereTheKernelAllows) {
 }
 
 TEST(BenchTest, TheWayOfReadingReachesTheRunsThatStream) {
-  const JsonValue json =
-      Json({"-m", Tiny("llama"), "--io", "buffered", "bench", "--modes",
-            "stream,copy", "-p", "3", "-n", "2"});
+  const JsonValue json = Json({"-m", Tiny("llama"), "--io", "buffered", "bench",
+                               "--modes", "stream,copy", "-p", "3", "-n", "2"});
   const std::vector<JsonValue>& runs = At(json, "runs").items();
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_THAT(At(runs[0], "io").string(), HasSubstr("buffered"));

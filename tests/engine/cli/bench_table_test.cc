@@ -47,6 +47,23 @@ TEST(BenchTableTest, FiguresStandUnderTheirRunsWithUnits) {
       HasSubstr("decode                      12.3 tok/s             -\n"));
 }
 
+TEST(BenchTableTest, OfAutoTheTableSaysWhatItCameTo) {
+  BenchRun refused = Refused();
+  refused.mode = Mode::kAuto;
+  const std::vector<BenchRun> runs = {
+      RunWith(Mode::kAuto, R"({"mode":"stream"})"),
+      RunWith(Mode::kStream, R"({"mode":"stream"})"), refused};
+  EXPECT_THAT(BenchTable(runs),
+              HasSubstr("  auto: stream        stream          auto\n"));
+  const absl::StatusOr<JsonValue> json = JsonValue::Parse(BenchJson(runs));
+  ASSERT_TRUE(json.ok()) << json.status();
+  const std::vector<JsonValue>& items = json->Find("runs")->items();
+  EXPECT_EQ(items[0].Find("requested_mode")->string(), "auto");
+  EXPECT_EQ(items[0].Find("mode")->string(), "stream");
+  EXPECT_EQ(items[1].Find("requested_mode")->string(), "stream");
+  EXPECT_EQ(items[2].Find("requested_mode")->string(), "auto");
+}
+
 TEST(BenchTableTest, RefusalIsSaidBelow) {
   EXPECT_THAT(BenchTable({Refused()}),
               HasSubstr("\ncopy under 1.00 KiB: does not fit\n"));
@@ -102,10 +119,10 @@ TEST(BenchTableTest, JsonKeepsTheMetersAndNamesErrors) {
   EXPECT_EQ(
       BenchJson(
           {RunWith(Mode::kMmap, R"({"mode":"mmap","load_s":0.1})"), Refused()}),
-      R"({"runs":[{"mode":"mmap","load_s":0.1,"bytes_read_per_token":null,)"
+      R"({"runs":[{"requested_mode":"mmap","mode":"mmap","load_s":0.1,"bytes_read_per_token":null,)"
       R"("storage_bytes_per_token":null,"limit_bytes":null,)"
       R"("group_peak_bytes":null,"group_limit_hits":null,"oom_kills":null},)"
-      R"({"mode":"copy","ram_budget_bytes":1024,"limit_bytes":null,)"
+      R"({"requested_mode":"copy","mode":"copy","ram_budget_bytes":1024,"limit_bytes":null,)"
       R"("group_peak_bytes":null,"group_limit_hits":null,"oom_kills":null,)"
       R"("error":"does not fit"}]})"
       "\n");
