@@ -37,7 +37,7 @@ CommandLine::CommandLine()
   app_.add_flag("--help-man", wants_manual_)->group("");
   app_.footer(
       "Options above may also stand behind the command. SIZE is a number of\n"
-      "bytes, or one with K, M or G (powers of 1024): 512M, 1.5G.\n\n"
+      "bytes, or one with K, M, G or T (powers of 1024): 512M, 1.5G.\n\n"
       "Example:\n"
       "  lowmem-run -m models/smollm2-bf16 generate -p \"Once upon a time\" -n "
       "64\n\n"
@@ -107,8 +107,8 @@ void CommandLine::DefineGlobal() {
   options_.AddValue(
       app_, "--ram-budget", "SIZE|auto",
       "What the process may hold and leave in the page cache; auto: the "
-      "smaller of available "
-      "memory and the control group's limit, less 1/16 (at least 32 MiB)",
+      "smaller of what the machine and what the control group have available, "
+      "less 1/16 (of the machine's at least 32 MiB, of the group's 4 MiB)",
       [&global](const std::string& text) {
         LOWMEM_ASSIGN_OR_RETURN(global.ram_budget_bytes, ParseRamBudget(text));
         return absl::OkStatus();
@@ -321,8 +321,10 @@ void CommandLine::DefineBench() {
   BenchFlags& bench = flags_.bench;
   CLI::App& command = AddCommand(
       "bench", "Modes side by side, each in a process of its own",
-      "lowmem-run -m models/smollm2-bf16 bench --modes mmap,copy -p 128 -n 64\n\n"
-      "A run that is refused or fails is reported with its reason and the others\n"
+      "lowmem-run -m models/smollm2-bf16 bench --modes mmap,copy -p 128 -n "
+      "64\n\n"
+      "A run that is refused or fails is reported with its reason and the "
+      "others\n"
       "go on; the exit code is then that of the first such run: 6 for a budget "
       "that\nis too small for one of the modes.");
   options_.AddValue(command, "--modes", "MODE,...",
