@@ -24,6 +24,9 @@ class AdaptiveReadQueue final : public ReadQueue {
     queues_[trial_.method()]->Start(slot, read);
   }
 
+  // Whoever the reads were given to before has submitted them.
+  void Submit() override { queues_[trial_.method()]->Submit(); }
+
   bool IsDone(uint32_t slot) override { return QueueOf(slot).IsDone(slot); }
 
   bool WaitAtMost(uint32_t slot, int timeout_ms) override {

@@ -88,7 +88,8 @@ class UringReadQueue final : public ReadQueue {
   void Start(uint32_t slot, const BlockRead& read) override {
     slots_[slot] = {read, State::kRefused, 0, 0};
     if (is_refused_) return;
-    // As many entries as slots, and each is submitted at once: there is room.
+    // As many entries as slots: there is room, unless the kernel took none for
+    // a while.
     io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
     if (entry == nullptr) return;
     const uint64_t tail_bytes = read.num_bytes % kBlockBytes;
@@ -100,8 +101,11 @@ class UringReadQueue final : public ReadQueue {
     io_uring_sqe_set_data64(entry, slot);
     slots_[slot].state = State::kInFlight;
     slots_[slot].nth = num_started_++;
-    Submit();
   }
+
+  // What could not be handed over now (memory is short, or completions pile up)
+  // is tried again by whoever waits.
+  void Submit() override { SeeResult(io_uring_submit(&ring_)); }
 
   bool IsDone(uint32_t slot) override {
     TakeCompletions();
@@ -157,10 +161,6 @@ class UringReadQueue final : public ReadQueue {
     int result = 0;
     uint64_t nth = 0;  // of all that were started
   };
-
-  // What could not be handed over now (memory is short, or completions pile up)
-  // is tried again by whoever waits.
-  void Submit() { SeeResult(io_uring_submit(&ring_)); }
 
   // Of a call that hands over: how many the kernel took, in order, or an error.
   void SeeResult(int result) {

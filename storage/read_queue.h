@@ -42,10 +42,14 @@ class ReadQueue {
  public:
   virtual ~ReadQueue() = default;
 
-  // Starts a read under the number `slot`. Never waits for the disk.
+  // Starts a read under the number `slot`, with the next Submit at the latest.
+  // Never waits for the disk.
   // REQUIRES: slot is below the number given at creation, and nothing was
   // started under it since its last Wait.
   virtual void Start(uint32_t slot, const BlockRead& read) = 0;
+  // To be called behind each group of Start: several reads may cost one system
+  // call.
+  virtual void Submit() = 0;
   // Whether Wait would return at once. REQUIRES: a read was started.
   virtual bool IsDone(uint32_t slot) = 0;
   // Waits for at most about `timeout_ms`. Whether Wait would return at once, or

@@ -65,6 +65,7 @@ absl::StatusOr<ReadRate> MeasureReadRate(const Checkpoint& checkpoint,
                           .to = memory.data() + slot * ring.buffer_bytes});
       started_bytes += piece_bytes;
     }
+    queue->Submit();
     LOWMEM_RETURN_IF_ERROR(queue->Wait(static_cast<uint32_t>(i % num_slots)));
     read_bytes = std::min(num_bytes, (i + 1) * ring.buffer_bytes);
     seconds = std::chrono::duration<double>(Clock::now() - begin).count();

@@ -14,6 +14,10 @@ namespace {
 // What is computed with is not being filled: a taker gets at most this part of
 // the ring at once.
 constexpr uint64_t kTakenPart = 4;
+// Reads are started together: handing over one costs 14 microseconds where the
+// disk is a virtual one, four together cost 20, and the disk still has the
+// rest.
+constexpr uint64_t kBatchPart = 4;
 
 uint64_t RoundUp(uint64_t num_bytes, uint64_t multiple) {
   return (num_bytes + multiple - 1) / multiple * multiple;
@@ -78,6 +82,13 @@ void StreamRing::ReadAhead() {
     ++read_range_idx_;
     if (order_ == Order::kCyclic) read_range_idx_ %= ranges_.size();
     SkipWhatIsLeftOut();
+  }
+  queue_.Submit();
+}
+
+void StreamRing::ReadAheadInBatches() {
+  if ((buffers_.size() - num_filled_) * kBatchPart >= buffers_.size()) {
+    ReadAhead();
   }
 }
 
@@ -154,6 +165,7 @@ absl::Status StreamRing::Aim(size_t range_idx, uint64_t row) {
 // first filled buffer and goes on in buffer 0, to before buffer 0.
 absl::Status StreamRing::CarryOverBorder(int64_t ofs) {
   const uint64_t num_buffers = buffers_.size() - first_;
+  if (num_filled_ < num_buffers) ReadAhead();
   for (uint64_t i = 0; i < num_buffers; ++i) {
     LOWMEM_RETURN_IF_ERROR(AwaitOrCancelled(first_ + i));
   }
@@ -182,6 +194,7 @@ absl::StatusOr<StreamedRows> StreamRing::TakeNext(uint64_t max_rows) {
     LOWMEM_RETURN_IF_ERROR(CarryOverBorder(ofs_in_buffers()));
   }
   uint64_t num_buffers = buffers_for_a_row();
+  if (num_filled_ < num_buffers) ReadAhead();
   bool has_waited = false;
   for (uint64_t i = 0; i < num_buffers; ++i) {
     has_waited |= !HasArrived(first_ + i);
@@ -218,7 +231,7 @@ absl::StatusOr<StreamedRows> StreamRing::Take(size_t range_idx, uint64_t row,
   if (!IsNext(range_idx, row) || !IsReadNext(range_idx)) {
     LOWMEM_RETURN_IF_ERROR(Aim(range_idx, row));
   }
-  ReadAhead();
+  num_filled_ == 0 ? ReadAhead() : ReadAheadInBatches();
   absl::StatusOr<StreamedRows> rows = TakeNext(max_rows);
   if (!rows.ok() && !absl::IsCancelled(rows.status())) {
     DropAll();
@@ -241,7 +254,7 @@ void StreamRing::GiveBack() {
     next_range_idx_ = (next_range_idx_ + 1) % ranges_.size();
     next_row_ = ranges_[next_range_idx_].row_begin;
   }
-  ReadAhead();
+  ReadAheadInBatches();
 }
 
 }  // namespace lowmem

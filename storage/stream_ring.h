@@ -104,6 +104,7 @@ class StreamRing {
   // Whether what was read first, or will be, is of this range. It is not when
   // the range was left out.
   bool IsReadNext(size_t range_idx) const;
+  void ReadAheadInBatches();
   void SkipWhatIsLeftOut();
   uint8_t* BufferStart(uint64_t buffer_idx);
   bool IsFilledWith(uint64_t nth, size_t range_idx, uint64_t piece_idx) const;

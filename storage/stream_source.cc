@@ -237,6 +237,7 @@ class RingStreamSource final : public StreamSource {
                          .file_ofs = range.base_ofs,
                          .num_bytes = range.num_bytes,
                          .to = lookup_row_});
+    queue_->Submit();
     looked_up_bytes_ +=
         CheckedRoundUp(range.num_bytes, kBlockBytes).value_or(range.num_bytes);
     LOWMEM_RETURN_IF_ERROR(WaitUnlessCancelled(*queue_, slot, cancel_));

@@ -93,6 +93,8 @@ class ThreadReadQueue final : public ReadQueue {
     work_.notify_one();
   }
 
+  void Submit() override {}  // Start did
+
   bool IsDone(uint32_t slot) override {
     return slots_[slot].is_done.load(std::memory_order_acquire);
   }

@@ -143,6 +143,7 @@ class SequentialRead {
                            memory_.data() + slot * ring_.buffer_bytes});
       ++num_started_;
     }
+    queue_->Submit();
     return queue_
         ->Wait(static_cast<uint32_t>(num_waited_++ % ring_.num_buffers))
         .ok();

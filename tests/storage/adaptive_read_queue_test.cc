@@ -43,6 +43,7 @@ class CountingQueue final : public ReadQueue {
     ends_s_[slot] = free_s_;
     ++disk_.num_started;
   }
+  void Submit() override {}
   bool IsDone(uint32_t slot) override {
     EXPECT_GE(ends_s_[slot], 0) << "of another queue";
     return ends_s_[slot] <= disk_.now_s;

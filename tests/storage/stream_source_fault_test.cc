@@ -31,6 +31,7 @@ class FaultyReadQueue final : public ReadQueue {
   void Start(uint32_t slot, const BlockRead& read) override {
     queue_->Start(slot, read);
   }
+  void Submit() override { queue_->Submit(); }
   bool IsDone(uint32_t slot) override { return queue_->IsDone(slot); }
   bool WaitAtMost(uint32_t slot, int timeout_ms) override {
     return queue_->WaitAtMost(slot, timeout_ms);
@@ -171,6 +172,7 @@ class StoppedReadQueue final : public ReadQueue {
   void Start(uint32_t slot, const BlockRead& read) override {
     queue_->Start(slot, read);
   }
+  void Submit() override { queue_->Submit(); }
   bool IsDone(uint32_t slot) override {
     return !disk_.is_stopped && queue_->IsDone(slot);
   }
