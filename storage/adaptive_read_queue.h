@@ -15,7 +15,7 @@
 namespace lowmem {
 
 // A stretch ends with the first of these.
-inline constexpr uint64_t kStretchBytes = uint64_t{8} << 20;
+inline constexpr uint64_t kStretchBytes = uint64_t{16} << 20;
 inline constexpr double kStretchSeconds = 0.25;
 
 // Queues by preference, each for `num_slots`. With one, it is measured and

@@ -19,7 +19,7 @@ class MethodTrial {
   static constexpr size_t kNumRounds = 2;
   // A later method must be clearly faster: the earlier ones take less of the
   // processor and of the page cache.
-  static constexpr double kClearly = 1.10;
+  static constexpr double kClearly = 1.15;
   // Less of a stretch spent waiting says nothing about the disk.
   static constexpr double kMinWaitingShare = 0.5;
   // A slow disk is not made slower by trying on: what is known by then decides.

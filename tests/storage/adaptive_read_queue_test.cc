@@ -115,7 +115,7 @@ TEST_F(AdaptiveReadQueueTest, StaysWithTheFastestAndClosesTheOthers) {
     num_started_ = num_waited_ = 0;
     auto queue = Open(methods);
     EXPECT_FALSE(queue->measured_bytes_per_s().has_value());
-    Read(*queue, 200 << 20);
+    Read(*queue, 400 << 20);
     EXPECT_EQ(queue->description(), methods[fastest].name);
     EXPECT_NEAR(queue->measured_bytes_per_s().value_or(0), 2e9, 2e7);
     EXPECT_EQ(disk_.num_queues, 1);
@@ -136,7 +136,7 @@ TEST_F(AdaptiveReadQueueTest, AMethodThatIsForcedIsMeasuredAndStays) {
 
 TEST_F(AdaptiveReadQueueTest, ADiskThatIsNeverWaitedForIsNotMeasured) {
   const auto queue = Open({{"a", 1e9}, {"b", 1e10}});
-  Read(*queue, 200 << 20, 1.0);
+  Read(*queue, 400 << 20, 1.0);
   EXPECT_EQ(queue->description(), "a");
   EXPECT_FALSE(queue->measured_bytes_per_s().has_value());
   EXPECT_EQ(disk_.num_queues, 1);

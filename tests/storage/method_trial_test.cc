@@ -34,7 +34,7 @@ TEST(MethodTrialTest, ChoosesTheFastestButALaterOneOnlyWhenClearlyFaster) {
       {"second", {1e9, 2e9, 1.5e9}, 1},
       {"third", {1e9, 0.5e9, 1.2e9}, 2},
       {"equal", {1e9, 1e9, 1e9}, 0},
-      {"hardly faster", {1e9, 1.09e9, 1.09e9}, 0},
+      {"hardly faster", {1e9, 1.14e9, 1.14e9}, 0},
       {"hardly faster than the second", {1e9, 1.2e9, 1.3e9}, 1},
   };
   for (const auto& c : kCases) {
