@@ -37,12 +37,16 @@ constexpr uint64_t kMaxLineBytes = limits::kPromptBytes;
 // while it grows.
 constexpr uint64_t kLineCopies = 3;
 
+// What is read of stdin at once, and what is written, with room to move.
+constexpr uint64_t kBufferBytes = 256 * kKiB;
+
 // A folder that holds a tokenizer is enough: no weights are needed. Adds to
 // `charge` what the program and the tokenizer take.
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizerOf(
     const std::string& model_path, MemoryAccount& account,
     MemoryCharge& charge) {
-  LOWMEM_ASSIGN_OR_RETURN(charge, account.Reserve(kProgramBytes));
+  LOWMEM_ASSIGN_OR_RETURN(charge,
+                          account.Reserve(kProgramBytes + kBufferBytes));
   const auto charge_tokenizer = [&](uint64_t num_bytes) -> absl::Status {
     LOWMEM_ASSIGN_OR_RETURN(MemoryCharge more, account.Reserve(num_bytes));
     charge.Add(std::move(more));
