@@ -103,9 +103,7 @@ absl::Status RunPerplexity(const Flags& flags, Console& console) {
                                });
   }
   LOWMEM_RETURN_IF_ERROR(result.status());
-  Meter meter;
-  engine->FillMemory(meter);
-  meter.prompt_tokens = ids->size();
+  const Meter meter = engine->MeterOfPrompt(ids->size());
   LOWMEM_RETURN_IF_ERROR(console.Write(
       flags.global.json ? ResultJson(*result, meter) : ResultText(*result)));
   if (flags.global.stats) {

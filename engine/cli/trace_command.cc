@@ -42,9 +42,7 @@ absl::Status RunTrace(const Flags& flags, Console& console) {
   const std::vector<int32_t>& ids = *prompt.ids;
   LOWMEM_RETURN_IF_ERROR(
       WriteTrace(*engine, ids, trace.out_path, &InterruptedFlag()));
-  Meter meter;
-  engine->FillMemory(meter);
-  meter.prompt_tokens = ids.size();
+  const Meter meter = engine->MeterOfPrompt(ids.size());
   if (flags.global.json) {
     JsonWriter json;
     json.BeginObject().Key("prompt_ids").BeginArray();

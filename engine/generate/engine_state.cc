@@ -370,6 +370,17 @@ std::unique_ptr<KvCache> EngineState::NewKvCache() {
                                    max_context_tokens(), kv_account_);
 }
 
+Meter EngineState::MeterOfPrompt(uint64_t num_tokens) const {
+  Meter meter;
+  FillMemory(meter);
+  meter.kv_bytes = kv_account_.peak_bytes();
+  meter.weight_bytes_read = transformer_->weight_bytes_read();
+  meter.prompt_tokens = num_tokens;
+  meter.prefill_weight_passes =
+      static_cast<double>(transformer_->num_weight_passes());
+  return meter;
+}
+
 void EngineState::FillMemory(Meter& meter) const {
   const ProcessMemory now = ReadProcessMemory();
   meter.mode = std::string(ModeName(mode_choice_.mode));

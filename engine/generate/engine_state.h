@@ -89,6 +89,9 @@ class EngineState {
   // kv_bytes of the meter are those of all sessions; what belongs to one
   // Generate call is left as it is. Counters of the system start at Open.
   void FillMemory(Meter& meter) const;
+  // The same of an engine that only one piece of work was done with, a prompt
+  // of so many tokens: all that was computed, and the most of keys and values.
+  Meter MeterOfPrompt(uint64_t num_tokens) const;
 
  private:
   EngineState(std::optional<uint64_t> ram_budget_bytes, KvDtype kv_dtype);

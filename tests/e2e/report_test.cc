@@ -124,6 +124,10 @@ TEST_F(PerplexityTest, PerplexityIsTheExponentialOfNll) {
   EXPECT_EQ(Uint(json, "tokens") + 1,
             Integers(At(ParseJsonText(ids.out), "prompt_ids")).size())
       << "the first token is context only";
+  const JsonValue stats = At(json, "stats");
+  EXPECT_GT(Uint(stats, "weight_bytes_read"), 0u);
+  EXPECT_GT(Uint(stats, "kv_bytes"), 0u);
+  EXPECT_GE(At(stats, "prefill_weight_passes").AsDouble().value_or(0), 1.0);
 }
 
 TEST_F(PerplexityTest, ModesAgreeToTheLastBit) {
