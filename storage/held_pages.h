@@ -66,8 +66,8 @@ class HeldPages {
   // is, now and when they are given back.
   // Errors: those of FileMapping::Populate.
   absl::Status LookUp(const PageRun& run);
-  // Gives back a run that is neither resident nor a piece's, and what the
-  // system mapped around it by itself.
+  // Gives back what is neither resident nor a piece's: of the run, and of what
+  // the system mapped around it by itself.
   void DropAround(const PageRun& run);
 
  private:

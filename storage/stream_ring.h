@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fixed number of buffers through which ranges of files flow in a known
-// order: each buffer that is used up is at once given the next piece to read,
-// so the disk always has requests for what is used later.
+// order: buffers that are used up are given the next pieces to read, a quarter
+// of the ring at once, while the disk has the requests of the others.
 //
 // The buffers lie one behind the other. Pieces of a range follow one another in
 // them as in the file, so a row that two pieces share needs no copy, but at the

@@ -3,14 +3,10 @@
 // window and the order of use.
 #include "storage/bounded_mmap_source.h"
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
-#include <random>
-#include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "storage/mapped_plan.h"
@@ -30,7 +26,6 @@ using testing::NoProgress;
 using testing::StreamedModel;
 using testing::TakePass;
 using testing::TakeRows;
-using testing::TakeStep;
 
 constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
 

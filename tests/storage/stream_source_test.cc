@@ -5,15 +5,13 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
-#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "storage/stream_order.h"
 #include "tests/support/status_matchers.h"
@@ -30,7 +28,6 @@ using testing::NoProgress;
 using testing::StreamedModel;
 using testing::TakePass;
 using testing::TakeRows;
-using testing::TakeStep;
 
 constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
 
@@ -220,6 +217,66 @@ TEST_P(StreamSourceTest, LeavesNoPageCacheBehind) {
   }
   source.reset();  // and what is read ahead with it
   EXPECT_EQ(file.CachedBytes().value_or(0), 0u);
+}
+
+// Counts the calls that hand reads over, and passes all on.
+class CountingReadQueue final : public ReadQueue {
+ public:
+  struct Counts {
+    int num_starts = 0;
+    int num_calls = 0;  // of Submit that have something to hand over
+  };
+  CountingReadQueue(std::unique_ptr<ReadQueue> queue, Counts& counts)
+      : queue_(std::move(queue)), counts_(counts) {}
+  void Start(uint32_t slot, const BlockRead& read) override {
+    ++counts_.num_starts;
+    has_started_ = true;
+    queue_->Start(slot, read);
+  }
+  void Submit() override {
+    counts_.num_calls += std::exchange(has_started_, false);
+    queue_->Submit();
+  }
+  bool IsDone(uint32_t slot) override { return queue_->IsDone(slot); }
+  bool WaitAtMost(uint32_t slot, int timeout_ms) override {
+    EXPECT_FALSE(has_started_) << "waits before reads are handed over";
+    return queue_->WaitAtMost(slot, timeout_ms);
+  }
+  absl::Status Wait(uint32_t slot) override { return queue_->Wait(slot); }
+  std::string description() const override { return "counting"; }
+
+ private:
+  const std::unique_ptr<ReadQueue> queue_;
+  Counts& counts_;
+  bool has_started_ = false;
+};
+
+TEST(StreamSourceCallTest, ReadsAreHandedOverByTheQuarterOfTheRing) {
+  const StreamedModel model;
+  constexpr StreamRingShape kRing = {.num_buffers = 16,
+                                     .buffer_bytes = 3 * 4096};
+  CountingReadQueue::Counts counts;
+  MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
+  ASSERT_OK_AND_ASSIGN(
+      const auto source,
+      NewStreamSourceOver(
+          [&](uint32_t num_slots, absl::Span<uint8_t> probe)
+              -> absl::StatusOr<std::unique_ptr<ReadQueue>> {
+            auto queue = OpenReadQueue(
+                model.checkpoint(),
+                {.method = IoMethod::kBuffered, .num_slots = num_slots}, probe);
+            if (!queue.ok()) return queue.status();
+            return std::make_unique<CountingReadQueue>(*std::move(queue),
+                                                       counts);
+          },
+          model.checkpoint(), model.PlanFor(0.0, kRing), kRing, account,
+          NoProgress));
+  counts = {};
+  for (int pass = 0; pass < 4; ++pass) {
+    ASSERT_THAT(TakePass(model, *source), IsOk());
+  }
+  EXPECT_GT(counts.num_starts, 200);
+  EXPECT_GE(counts.num_starts, 3 * counts.num_calls);
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, StreamSourceTest,
