@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention's operations over encoded keys and values.
 //   <operation>/<format: 0 f32, 1 bf16, 2 q8>/<positions>/<head_dim>
-// items_per_second counts elements, bytes_per_second what is read of the rows.
+// items_per_second counts rows, bytes_per_second what is read of them, of_read
+// is the share of a plain read of the same bytes, from where they lie.
 // Positions come in pages of 16, as the cache has them; 131072 exceed the
 // caches of most machines.
 #include <algorithm>
 #include <vector>
 
+#include "bench/quant/machine_limits.h"
 #include "benchmark/benchmark.h"
 #include "quant/kv_rows.h"
+#include "storage/base/thread_pool.h"
 
-namespace lowmem {
+namespace lowmem::bench {
 namespace {
 
 constexpr size_t kPageTokens = 16;
@@ -28,10 +31,13 @@ struct Rows {
     }
   }
 
-  void Count(benchmark::State& state) const {
+  void Count(benchmark::State& state, double seconds) const {
     const auto iterations = static_cast<int64_t>(state.iterations());
-    state.SetItemsProcessed(iterations * state.range(1) * state.range(2));
-    state.SetBytesProcessed(iterations * static_cast<int64_t>(bytes.size()));
+    const int64_t read_bytes = iterations * static_cast<int64_t>(bytes.size());
+    state.SetItemsProcessed(iterations * state.range(1));
+    state.SetBytesProcessed(read_bytes);
+    CountOfRead(state, static_cast<double>(read_bytes) / seconds, bytes.data(),
+                bytes.size(), **ThreadPool::Create(1));
   }
 
   KvFormat format;
@@ -45,6 +51,7 @@ void BM_DotKeys(benchmark::State& state) {
   const Rows keys(state);
   const std::vector<float> q(keys.n, 0.5f);
   std::vector<float> out(keys.num_rows);
+  const Stopwatch watch;
   for (auto _ : state) {
     for (size_t i = 0; i < keys.num_rows; i += kPageTokens) {
       DotKeys(keys.format, q.data(), &keys.bytes[i * keys.row_bytes],
@@ -52,13 +59,14 @@ void BM_DotKeys(benchmark::State& state) {
     }
     benchmark::DoNotOptimize(out.data());
   }
-  keys.Count(state);
+  keys.Count(state, watch.Seconds());
 }
 
 void BM_AddWeightedValues(benchmark::State& state) {
   const Rows values(state);
   const std::vector<float> weights(values.num_rows, 0.5f);
   std::vector<float> out(values.n);
+  const Stopwatch watch;
   for (auto _ : state) {
     for (size_t i = 0; i < values.num_rows; i += kPageTokens) {
       AddWeightedValues(values.format, &weights[i],
@@ -67,13 +75,13 @@ void BM_AddWeightedValues(benchmark::State& state) {
     }
     benchmark::DoNotOptimize(out.data());
   }
-  values.Count(state);
+  values.Count(state, watch.Seconds());
 }
 
 const std::vector<std::vector<int64_t>> kSizes = {
     {0, 1, 2}, {2048, 131072}, {64, 128}};
-BENCHMARK(BM_DotKeys)->ArgsProduct(kSizes);
-BENCHMARK(BM_AddWeightedValues)->ArgsProduct(kSizes);
+BENCHMARK(BM_DotKeys)->ArgsProduct(kSizes)->UseRealTime();
+BENCHMARK(BM_AddWeightedValues)->ArgsProduct(kSizes)->UseRealTime();
 
 }  // namespace
-}  // namespace lowmem
+}  // namespace lowmem::bench

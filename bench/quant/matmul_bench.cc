@@ -1,54 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products per stored type, shape, number of tokens and threads.
-//   MemoryRead        a plain read of as many bytes: the limit for one token
 //   MatMul/<type>/<rows>x<cols>/tokens:<n>/threads:<n>
-// bytes_per_second counts stored weight bytes, FLOPS two for each weight and
-// token. Matrices are taken in turn from a buffer larger than the caches, as a
-// pass over a model takes them.
-#include <algorithm>
-#include <cstring>
+// bytes_per_second counts stored weight bytes, items_per_second rows, FLOPS two
+// for each weight and token. of_read is the share of a plain read of the same
+// bytes, the limit for one token; of_peak that of multiply-adds in registers,
+// the limit for many. Matrices are taken in turn from a buffer larger than the
+// caches, as a pass over a model takes them.
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "bench/quant/machine_limits.h"
+#include "bench/quant/read_buffer.h"
 #include "benchmark/benchmark.h"
 #include "quant/matmul.h"
 #include "storage/base/thread_pool.h"
 
-namespace lowmem {
+namespace lowmem::bench {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{192} << 20;
 
+// Above, products are bound by arithmetic on every machine.
+constexpr size_t kMaxTokensOfRead = 8;
+
 // Numbers around 1 in every type: bytes of 0x3c are such floats and plain
-// quants.
-const std::vector<uint8_t>& WeightBuffer() {
-  static const auto* buffer = new std::vector<uint8_t>(kBufferBytes, 0x3c);
+// quants. In the pages that weights are copied to.
+const AlignedBuffer& WeightBuffer() {
+  static auto* const account =
+      new MemoryAccount("bench", MemoryAccount::kUnlimited, nullptr);
+  static const auto* const buffer = new AlignedBuffer(
+      *FilledBuffer(kBufferBytes, Pages::kHuge, *account, 0x3c));
   return *buffer;
 }
 
 std::unique_ptr<ThreadPool> Threads(int64_t num_threads) {
   return *ThreadPool::Create(static_cast<size_t>(num_threads));
-}
-
-void BM_MemoryRead(benchmark::State& state) {
-  const std::vector<uint8_t>& buffer = WeightBuffer();
-  const auto pool = Threads(state.range(0));
-  for (auto _ : state) {
-    pool->ParallelFor(
-        kBufferBytes / 4096, 256, [&](size_t begin, size_t end, size_t) {
-          uint64_t sums[8] = {};
-          for (size_t ofs = begin * 4096; ofs < end * 4096; ofs += 64) {
-            uint64_t words[8];
-            std::memcpy(words, buffer.data() + ofs, sizeof(words));
-            for (size_t i = 0; i < 8; ++i) sums[i] += words[i];
-          }
-          benchmark::DoNotOptimize(sums);
-        });
-  }
-  state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) *
-                          static_cast<int64_t>(kBufferBytes));
 }
 
 struct Shape {
@@ -58,7 +45,7 @@ struct Shape {
 
 void BM_MatMul(benchmark::State& state, DType dtype, Shape shape,
                size_t num_tokens, int64_t num_threads) {
-  const std::vector<uint8_t>& buffer = WeightBuffer();
+  const AlignedBuffer& buffer = WeightBuffer();
   const auto pool = Threads(num_threads);
   const size_t row_bytes = *RowBytes(dtype, shape.num_cols);
   const size_t matrix_bytes = row_bytes * shape.num_rows;
@@ -66,6 +53,7 @@ void BM_MatMul(benchmark::State& state, DType dtype, Shape shape,
   const std::vector<float> x(num_tokens * shape.num_cols, 1e-3f);
   std::vector<float> out(num_tokens * shape.num_rows);
   size_t matrix_idx = 0;
+  const Stopwatch watch;
   for (auto _ : state) {
     const WeightRows weights{dtype, buffer.data() + matrix_idx * matrix_bytes,
                              row_bytes, shape.num_rows, shape.num_cols};
@@ -74,13 +62,22 @@ void BM_MatMul(benchmark::State& state, DType dtype, Shape shape,
     benchmark::DoNotOptimize(out.data());
     matrix_idx = (matrix_idx + 1) % num_matrices;
   }
+  const double seconds = watch.Seconds();
   const double iterations = static_cast<double>(state.iterations());
-  state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) *
-                          static_cast<int64_t>(matrix_bytes));
-  state.counters["FLOPS"] = benchmark::Counter(
-      2.0 * iterations * static_cast<double>(num_tokens) *
-          static_cast<double>(shape.num_rows * shape.num_cols),
-      benchmark::Counter::kIsRate);
+  const double bytes = iterations * static_cast<double>(matrix_bytes);
+  const double flops =
+      2.0 * iterations *
+      static_cast<double>(num_tokens * shape.num_rows * shape.num_cols);
+  state.SetBytesProcessed(static_cast<int64_t>(bytes));
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) *
+                          static_cast<int64_t>(shape.num_rows));
+  state.counters["FLOPS"] =
+      benchmark::Counter(flops, benchmark::Counter::kIsRate);
+  if (num_tokens <= kMaxTokensOfRead) {
+    CountOfRead(state, bytes / seconds, buffer.data(),
+                num_matrices * matrix_bytes, *pool);
+  }
+  CountOfPeak(state, flops / seconds, *pool);
 }
 
 void Register(DType dtype, Shape shape, size_t num_tokens,
@@ -100,11 +97,6 @@ constexpr Shape kShapes[] = {
     {4864, 896}, {896, 4864}, {576, 1536}, {2048, 5632}};
 
 int RegisterAll() {
-  benchmark::RegisterBenchmark("MemoryRead", BM_MemoryRead)
-      ->ArgName("threads")
-      ->Arg(1)
-      ->Arg(2)
-      ->UseRealTime();
   for (const Shape& shape : kShapes) {
     for (const size_t num_tokens : {1, 2, 4, 8, 64, 128}) {
       for (const int64_t num_threads : {1, 2}) {
@@ -116,7 +108,9 @@ int RegisterAll() {
     const DType dtype = static_cast<DType>(i);
     if (!TraitsOf(dtype).decodable || dtype == DType::kBF16) continue;
     for (const size_t num_tokens : {1, 8, 128}) {
-      Register(dtype, {2048, 5632}, num_tokens, 1);
+      for (const int64_t num_threads : {1, 2}) {
+        Register(dtype, {2048, 5632}, num_tokens, num_threads);
+      }
     }
   }
   return 0;
@@ -125,4 +119,4 @@ int RegisterAll() {
 const int registered = RegisterAll();
 
 }  // namespace
-}  // namespace lowmem
+}  // namespace lowmem::bench
