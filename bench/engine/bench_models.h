@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The models that the benchmarks of whole models run: a tiny one that is always
-// there, and published ones where they were fetched.
+// there, published ones where they were fetched or converted, and those that
+// compare_llama_cpp made.
 
 #ifndef LOWMEM_BENCH_ENGINE_BENCH_MODELS_H_
 #define LOWMEM_BENCH_ENGINE_BENCH_MODELS_H_
@@ -8,10 +9,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "benchmark/benchmark.h"
+#include "engine/generate/posix_processors.h"
 #include "lowmem/engine.h"
 
 namespace lowmem::bench {
@@ -30,6 +33,13 @@ inline std::vector<BenchModel> BenchModels() {
       {"smollm2-bf16", root + "/models/smollm2-bf16", 40000},
       {"smollm2-q4_1", root + "/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
        40000},
+      {"smollm2-q8_0", root + "/build/llama.cpp/models/smollm2-q8_0.gguf",
+       40000},
+      {"qwen-bf16", root + "/models/qwen2.5-coder-0.5b-bf16", 100000},
+      {"qwen-q4_k_m",
+       root + "/models/qwen2.5-coder-0.5b/"
+              "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+       100000},
   };
   for (const BenchModel& model : published) {
     if (std::filesystem::exists(model.path)) models.push_back(model);
@@ -37,11 +47,18 @@ inline std::vector<BenchModel> BenchModels() {
   return models;
 }
 
-inline EngineOptions OptionsFor(const BenchModel& model, Mode mode) {
+struct BenchRun {
+  BenchModel model;
+  Mode mode = Mode::kMmap;
+  uint32_t num_threads = 0;
+};
+
+inline EngineOptions OptionsFor(const BenchRun& run) {
   EngineOptions options;
-  options.model_path = model.path;
-  options.mode = mode;
-  options.max_context_tokens = 512;
+  options.model_path = run.model.path;
+  options.mode = run.mode;
+  options.num_threads = run.num_threads;
+  options.max_context_tokens = 1024;
   return options;
 }
 
@@ -55,19 +72,24 @@ inline std::vector<int32_t> PromptIds(const BenchModel& model,
   return ids;
 }
 
-// Registers `run`(state, model, mode) as "<name>/<model>/<mode>" for every
-// model and mode.
+// Registers `run`(state, BenchRun) as "<name>/<model>/<mode>/threads:<n>" for
+// every model and mode, with one thread and with all processors.
 template <typename Run>
 bool RegisterForModels(const char* name, benchmark::TimeUnit unit, Run run) {
+  const std::set<uint32_t> thread_counts = {1, AvailableProcessors()};
   for (const BenchModel& model : BenchModels()) {
     for (const Mode mode : {Mode::kMmap, Mode::kCopy}) {
-      const std::string full_name = std::string(name) + "/" + model.name + "/" +
-                                    std::string(ModeName(mode));
-      benchmark::RegisterBenchmark(
-          full_name.c_str(),
-          [=](benchmark::State& state) { run(state, model, mode); })
-          ->Unit(unit)
-          ->UseRealTime();
+      for (const uint32_t num_threads : thread_counts) {
+        const std::string full_name = std::string(name) + "/" + model.name +
+                                      "/" + std::string(ModeName(mode)) +
+                                      "/threads:" + std::to_string(num_threads);
+        const BenchRun bench_run{model, mode, num_threads};
+        benchmark::RegisterBenchmark(
+            full_name.c_str(),
+            [=](benchmark::State& state) { run(state, bench_run); })
+            ->Unit(unit)
+            ->UseRealTime();
+      }
     }
   }
   return true;
@@ -81,12 +103,11 @@ struct BenchSession {
 };
 
 inline std::unique_ptr<BenchSession> OpenOrSkip(benchmark::State& state,
-                                                const BenchModel& model,
-                                                Mode mode,
+                                                const BenchRun& run,
                                                 size_t num_prompt_tokens) {
   auto opened = std::make_unique<BenchSession>();
   absl::StatusOr<std::unique_ptr<Engine>> engine =
-      Engine::Open(OptionsFor(model, mode));
+      Engine::Open(OptionsFor(run));
   if (!engine.ok()) {
     state.SkipWithError(engine.status().ToString().c_str());
     return nullptr;
@@ -97,7 +118,7 @@ inline std::unique_ptr<BenchSession> OpenOrSkip(benchmark::State& state,
   if (session.ok()) {
     opened->session = *std::move(session);
     const absl::Status status =
-        opened->session->AppendIds(PromptIds(model, num_prompt_tokens));
+        opened->session->AppendIds(PromptIds(run.model, num_prompt_tokens));
     if (status.ok()) return opened;
   }
   state.SkipWithError("no session");

@@ -8,11 +8,11 @@
 namespace lowmem::bench {
 namespace {
 
-void Load(benchmark::State& state, const BenchModel& model, Mode mode) {
+void Load(benchmark::State& state, const BenchRun& run) {
   uint64_t resident_bytes = 0;
   for (auto _ : state) {
     absl::StatusOr<std::unique_ptr<Engine>> engine =
-        Engine::Open(OptionsFor(model, mode));
+        Engine::Open(OptionsFor(run));
     if (!engine.ok()) {
       state.SkipWithError(engine.status().ToString().c_str());
       return;

@@ -23,25 +23,9 @@
 namespace lowmem::bench {
 namespace {
 
-// One at a time: the bytes may be most of the machine's memory.
-const AlignedBuffer& BufferIn(Pages pages, size_t size_bytes) {
-  static auto* const account =
-      new MemoryAccount("bench", MemoryAccount::kUnlimited, nullptr);
-  static auto* const buffer = new AlignedBuffer;
-  static Pages held = pages;
-  if (buffer->size_bytes() == 0 || held != pages) {
-    *buffer = AlignedBuffer();
-    absl::StatusOr<AlignedBuffer> filled =
-        FilledBuffer(size_bytes, pages, *account, 1);
-    if (filled.ok()) *buffer = *std::move(filled);
-    held = pages;
-  }
-  return *buffer;
-}
-
 void PlainRead(benchmark::State& state, size_t size_bytes, Pages pages,
                size_t num_streams, size_t num_threads) {
-  const AlignedBuffer& buffer = BufferIn(pages, size_bytes);
+  const AlignedBuffer& buffer = SharedBuffer(size_bytes, pages);
   if (buffer.size_bytes() == 0) return state.SkipWithError("no memory");
   const auto pool = *ThreadPool::Create(num_threads);
   for (auto _ : state) {

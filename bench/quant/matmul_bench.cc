@@ -27,10 +27,8 @@ constexpr size_t kMaxTokensOfRead = 8;
 // Numbers around 1 in every type: bytes of 0x3c are such floats and plain
 // quants. In the pages that weights are copied to.
 const AlignedBuffer& WeightBuffer() {
-  static auto* const account =
-      new MemoryAccount("bench", MemoryAccount::kUnlimited, nullptr);
-  static const auto* const buffer = new AlignedBuffer(
-      *FilledBuffer(kBufferBytes, Pages::kHuge, *account, 0x3c));
+  static const auto* const buffer =
+      new AlignedBuffer(*FilledBuffer(kBufferBytes, Pages::kHuge, 0x3c));
   return *buffer;
 }
 

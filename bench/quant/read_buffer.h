@@ -24,13 +24,12 @@ enum class Pages {
   kSingle,  // a mapping of a file
 };
 
-// Ownership: the bytes are the caller's. The account outlives them.
 inline absl::StatusOr<AlignedBuffer> FilledBuffer(size_t size_bytes,
-                                                  Pages pages,
-                                                  MemoryAccount& account,
-                                                  uint8_t byte) {
+                                                  Pages pages, uint8_t byte) {
+  static auto* const account =
+      new MemoryAccount("bench", MemoryAccount::kUnlimited, nullptr);
   LOWMEM_ASSIGN_OR_RETURN(AlignedBuffer buffer,
-                          AlignedBuffer::Allocate(size_bytes, account));
+                          AlignedBuffer::Allocate(size_bytes, *account));
   if (pages == Pages::kHuge) AdviseHugePages(buffer.data(), size_bytes);
 #ifdef MADV_NOHUGEPAGE
   if (pages == Pages::kSingle) {
@@ -39,6 +38,20 @@ inline absl::StatusOr<AlignedBuffer> FilledBuffer(size_t size_bytes,
 #endif
   std::fill_n(buffer.data(), size_bytes, byte);
   return buffer;
+}
+
+// The same for all that ask for the same, one at a time: the bytes may be most
+// of the machine's memory. Empty where there is none.
+inline const AlignedBuffer& SharedBuffer(size_t size_bytes, Pages pages) {
+  static auto* const buffer = new AlignedBuffer;
+  static Pages held = pages;
+  if (buffer->size_bytes() != size_bytes || held != pages) {
+    *buffer = AlignedBuffer();
+    absl::StatusOr<AlignedBuffer> filled = FilledBuffer(size_bytes, pages, 1);
+    if (filled.ok()) *buffer = *std::move(filled);
+    held = pages;
+  }
+  return *buffer;
 }
 
 }  // namespace lowmem::bench
