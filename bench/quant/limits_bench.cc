@@ -2,17 +2,20 @@
 // What the machine gives.
 //   PlainRead/pages:<huge|single>/streams:<n>/threads:<n>  bytes/s
 //   MultiplyAdd/threads:<n>                                FLOP/s
-// with one thread and with all processors that this process may use.
-//   --read_bytes=N  bytes that a read goes over; default 192 MiB. More than the
-//                   caches hold, or as many as the model in question has.
+//   --threads=N,...  default: one, and all processors that this process may use
+//   --read_bytes=N   bytes that a read goes over; default 192 MiB. More than
+//   the
+//                    caches hold, or as many as the model in question has.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "bench/quant/machine_limits.h"
@@ -43,12 +46,34 @@ void MultiplyAdd(benchmark::State& state, size_t num_threads) {
       benchmark::Counter(flops, benchmark::Counter::kIsRate);
 }
 
-void RegisterAll(size_t size_bytes) {
-  std::vector<size_t> thread_counts = {1};
-  const size_t num_processors = std::thread::hardware_concurrency();
-  if (num_processors > 1) thread_counts.push_back(num_processors);
+struct Flags {
+  std::set<size_t> thread_counts = {
+      1, std::max<size_t>(1, std::thread::hardware_concurrency())};
+  uint64_t read_bytes = uint64_t{192} << 20;
+};
+
+bool ParseFlag(absl::string_view text, Flags& flags) {
+  if (absl::ConsumePrefix(&text, "--read_bytes=")) {
+    return absl::SimpleAtoi(text, &flags.read_bytes) &&
+           flags.read_bytes >= kReadPieceBytes;
+  }
+  if (!absl::ConsumePrefix(&text, "--threads=")) return false;
+  flags.thread_counts.clear();
+  for (const absl::string_view item : absl::StrSplit(text, ',')) {
+    uint32_t count = 0;
+    if (!absl::SimpleAtoi(item, &count) || count < 1 || count > 1024) {
+      return false;
+    }
+    flags.thread_counts.insert(count);
+  }
+  return true;
+}
+
+void RegisterAll(const Flags& flags) {
+  const size_t size_bytes =
+      flags.read_bytes / kReadPieceBytes * kReadPieceBytes;
   for (const Pages pages : {Pages::kHuge, Pages::kSingle}) {
-    for (const size_t num_threads : thread_counts) {
+    for (const size_t num_threads : flags.thread_counts) {
       for (const size_t num_streams : kStreamCounts) {
         const std::string name = std::string("PlainRead/pages:") +
                                  (pages == Pages::kHuge ? "huge" : "single") +
@@ -60,7 +85,7 @@ void RegisterAll(size_t size_bytes) {
       }
     }
   }
-  for (const size_t num_threads : thread_counts) {
+  for (const size_t num_threads : flags.thread_counts) {
     benchmark::RegisterBenchmark(
         ("MultiplyAdd/threads:" + std::to_string(num_threads)).c_str(),
         [=](benchmark::State& state) { MultiplyAdd(state, num_threads); })
@@ -73,18 +98,14 @@ void RegisterAll(size_t size_bytes) {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  uint64_t size_bytes = uint64_t{192} << 20;
+  lowmem::bench::Flags flags;
   for (int i = 1; i < argc; ++i) {
-    absl::string_view text = argv[i];
-    if (!absl::ConsumePrefix(&text, "--read_bytes=") ||
-        !absl::SimpleAtoi(text, &size_bytes) ||
-        size_bytes < lowmem::bench::kReadPieceBytes) {
+    if (!lowmem::bench::ParseFlag(argv[i], flags)) {
       std::fprintf(stderr, "limits_bench: cannot take %s\n", argv[i]);
       return 2;
     }
   }
-  lowmem::bench::RegisterAll(size_bytes / lowmem::bench::kReadPieceBytes *
-                             lowmem::bench::kReadPieceBytes);
+  lowmem::bench::RegisterAll(flags);
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }
