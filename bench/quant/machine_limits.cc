@@ -22,7 +22,7 @@ using FloatTag = hn::ScalableTag<float>;
 // A cache line of each stream before the next line of any. Loads alone: sums
 // would take longer than memory where it is fast.
 template <size_t kStreams>
-uint8_t ReadStreams(const uint8_t* data, size_t stream_bytes) {
+void ReadStreams(const uint8_t* data, size_t stream_bytes) {
   constexpr size_t kLineBytes = 64;
   const ByteTag d;
   auto seen = hn::Zero(d);
@@ -34,28 +34,22 @@ uint8_t ReadStreams(const uint8_t* data, size_t stream_bytes) {
       }
     }
   }
-  return hn::GetLane(seen);
+  benchmark::DoNotOptimize(seen);
 }
 
 void ReadRangeOnTarget(const uint8_t* data, size_t size_bytes,
                        size_t num_streams) {
   const size_t stream_bytes = size_bytes / num_streams;
-  uint8_t seen = 0;
   switch (num_streams) {
     case 1:
-      seen = ReadStreams<1>(data, stream_bytes);
-      break;
+      return ReadStreams<1>(data, stream_bytes);
     case 2:
-      seen = ReadStreams<2>(data, stream_bytes);
-      break;
+      return ReadStreams<2>(data, stream_bytes);
     case 4:
-      seen = ReadStreams<4>(data, stream_bytes);
-      break;
+      return ReadStreams<4>(data, stream_bytes);
     case 8:
-      seen = ReadStreams<8>(data, stream_bytes);
-      break;
+      return ReadStreams<8>(data, stream_bytes);
   }
-  benchmark::DoNotOptimize(seen);
 }
 
 // 12 sums: two units with a latency of 4 or 5 cycles want 8 or 10, and AVX2 has
@@ -89,12 +83,10 @@ double MultiplyAddOnTarget(size_t num_rounds) {
     s10 = hn::MulAdd(s10, factor, addend);
     s11 = hn::MulAdd(s11, factor, addend);
   }
-  const auto sum =
-      hn::Add(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)),
-              hn::Add(hn::Add(hn::Add(s4, s5), hn::Add(s6, s7)),
-                      hn::Add(hn::Add(s8, s9), hn::Add(s10, s11))));
-  float result = hn::GetLane(sum);
-  benchmark::DoNotOptimize(result);
+  auto sum = hn::Add(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)),
+                     hn::Add(hn::Add(hn::Add(s4, s5), hn::Add(s6, s7)),
+                             hn::Add(hn::Add(s8, s9), hn::Add(s10, s11))));
+  benchmark::DoNotOptimize(sum);
   return 2.0 * static_cast<double>(kSums * hn::Lanes(d) * num_rounds);
 }
 
