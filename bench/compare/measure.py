@@ -31,8 +31,23 @@ def in_turn(first_is_theirs, theirs, ours):
     return theirs(), our_figures
 
 
-def decode(samples, options, subject, limits, threads, turn):
+def read_bytes(options, subject):
+    """As many as a token reads, where half of the free memory has room for them."""
+    weight_bytes = subjects.info(options.lowmem, subject.ours)["model_bytes"]
+    return max(1 << 20, min(weight_bytes, machine.memory("MemAvailable") // 2))
+
+
+def measured_limits(samples, options, subject, test, threads):
+    """Right before the runs that are held against them: machines drift."""
+    limits = runs.machine_limits(options.limits_bench, test, threads, read_bytes(options, subject))
+    for (kind, _), figure in limits.items():
+        samples.add(("limit", subject.name, kind, threads), per_s=figure)
+    return {kind: figure for (kind, _), figure in limits.items()}
+
+
+def decode(samples, options, subject, threads, turn):
     """Both modes and llama.cpp behind a short context."""
+    limits = measured_limits(samples, options, subject, "PlainRead", threads)
     theirs, ours = in_turn(
         turn,
         lambda: runs.llama_decode(options.peer, subject.theirs, threads, SHORT_CONTEXT, options.n),
@@ -43,11 +58,12 @@ def decode(samples, options, subject, limits, threads, turn):
         bytes_per_s = speed * run["bytes_read_per_token"]
         samples.add(("decode", subject.name, mode, threads), tokens_per_s=speed,
                     bytes_per_s=bytes_per_s,
-                    of_limit=bytes_per_s / limits[PAGES[mode], threads],
+                    of_limit=bytes_per_s / limits[PAGES[mode]],
                     peer_tokens_per_s=theirs, ratio=speed / theirs)
 
 
-def prefill(samples, options, subject, limits, threads, turn):
+def prefill(samples, options, subject, threads, turn):
+    limits = measured_limits(samples, options, subject, "MultiplyAdd", threads)
     theirs, ours = in_turn(
         turn,
         lambda: runs.llama_prefill(options.peer, subject.theirs, threads, PREFILL_TOKENS),
@@ -56,7 +72,7 @@ def prefill(samples, options, subject, limits, threads, turn):
     shape = subjects.info(options.lowmem, subject.ours)
     flops_per_s = subjects.prefill_flops(shape, PREFILL_TOKENS) / PREFILL_TOKENS * ours
     samples.add(("prefill", subject.name, "copy", threads), tokens_per_s=ours,
-                flops_per_s=flops_per_s, of_limit=flops_per_s / limits["peak", threads],
+                flops_per_s=flops_per_s, of_limit=flops_per_s / limits["peak"],
                 peer_tokens_per_s=theirs, ratio=ours / theirs)
 
 
@@ -97,28 +113,16 @@ def context(samples, options, subject, threads, turn):
                 ratio=our_speed / their_long)
 
 
-def read_bytes(options, subject):
-    """As many as a token reads, where half of the free memory has room for them."""
-    weight_bytes = subjects.info(options.lowmem, subject.ours)["model_bytes"]
-    return max(1 << 20, min(weight_bytes, machine.memory("MemAvailable") // 2))
-
-
 def measure_round(samples, options, subject, turn, say):
-    """One round of one subject, with the limits of the machine measured in it."""
+    """One round of one subject."""
     all_threads = max(options.threads)
-    limits = {}
-    if {"decode", "prefill"} & set(options.only):
-        limits = runs.machine_limits(options.limits_bench, read_bytes(options, subject),
-                                     options.threads)
-        for (kind, threads), figure in limits.items():
-            samples.add(("limit", subject.name, kind, threads), per_s=figure)
     for threads in options.threads:
         if "decode" in options.only:
             say(f"decode, {threads} threads")
-            decode(samples, options, subject, limits, threads, turn)
+            decode(samples, options, subject, threads, turn)
         if "prefill" in options.only:
             say(f"prefill, {threads} threads")
-            prefill(samples, options, subject, limits, threads, turn)
+            prefill(samples, options, subject, threads, turn)
     if "start" in options.only:
         say("start")
         start(samples, options, subject, all_threads, turn)

@@ -77,7 +77,9 @@ def limits_of(report):
     return limits
 
 
-def machine_limits(program, read_bytes, threads):
-    out = output_of([program, "--benchmark_format=json", "--benchmark_min_time=0.05",
-                     f"--read_bytes={read_bytes}", f"--threads={','.join(map(str, threads))}"])
+def machine_limits(program, test, threads, read_bytes):
+    """Of PlainRead or MultiplyAdd, as `limits_of`."""
+    out = output_of([program, "--benchmark_format=json", "--benchmark_min_time=0.1",
+                     f"--benchmark_filter={test}", f"--read_bytes={read_bytes}",
+                     f"--threads={threads}"])
     return limits_of(json.loads(out))

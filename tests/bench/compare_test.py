@@ -85,8 +85,9 @@ class RoundTest(unittest.TestCase):
                                                  "time_to_first_token_s": 0.15},
                 "runs.llama_decode": theirs(16.0), "runs.llama_prefill": theirs(400.0),
                 "runs.llama_start": lambda *_: {"wall_s": 0.5, "first_token_s": 0.3},
-                "runs.machine_limits": lambda *_: {("huge", 1): 40e9, ("single", 1): 25e9,
-                                                   ("peak", 1): 1e9},
+                "runs.machine_limits": lambda program, test, *_: {
+                    "PlainRead": {("huge", 1): 40e9, ("single", 1): 25e9},
+                    "MultiplyAdd": {("peak", 1): 1e9}}[test],
                 "subjects.info": lambda *_: SHAPE, "subjects.warm": lambda path: None}.items():
             patch = mock.patch(f"compare.{name}", stand_in)
             patch.start()
