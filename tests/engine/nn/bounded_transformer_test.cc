@@ -131,12 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values("tiny/llama", "tiny/qwen2_sharded",
                                          "tiny-gguf/llama-mixed.gguf")),
     [](const auto& param) {
-      std::string name = absl::StrCat(std::get<0>(param.param).name, "_",
-                                      std::get<1>(param.param));
-      for (char& c : name) {
-        if (!isalnum(static_cast<unsigned char>(c))) c = '_';
-      }
-      return name;
+      return PathAsName(absl::StrCat(std::get<0>(param.param).name, "_",
+                                     std::get<1>(param.param)));
     });
 
 }  // namespace

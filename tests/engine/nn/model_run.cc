@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/engine/nn/model_run.h"
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "quant/vector_ops.h"
 #include "storage/base/status_macros.h"
 
@@ -40,6 +42,26 @@ std::vector<float> Recording::AllLogits() const {
   return all;
 }
 
+absl::Status LogitHashes::OnLogits(uint64_t pos, absl::Span<const float> row) {
+  if (pos != by_position.size()) {
+    return absl::InternalError(absl::StrCat("logits of position ", pos,
+                                            " come after those of ",
+                                            by_position.size(), " positions"));
+  }
+  hash_.Update(reinterpret_cast<const uint8_t*>(row.data()),
+               row.size() * sizeof(float));
+  Sha256 until_here = hash_;
+  by_position.push_back(until_here.Finish());
+  return absl::OkStatus();
+}
+
+std::string PathAsName(std::string path) {
+  for (char& c : path) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return path;
+}
+
 absl::StatusOr<std::unique_ptr<ModelRun>> ModelRun::Create(
     const OpenModel& model, const RunOptions& options) {
   auto run = std::make_unique<ModelRun>();
@@ -51,9 +73,8 @@ absl::StatusOr<std::unique_ptr<ModelRun>> ModelRun::Create(
                       CopySourceOptions(), run->account,
                       [](uint64_t, uint64_t) { return absl::OkStatus(); }));
   } else {
-    LOWMEM_ASSIGN_OR_RETURN(
-        run->inner_source,
-        NewMmapSource(*model.checkpoint));
+    LOWMEM_ASSIGN_OR_RETURN(run->inner_source,
+                            NewMmapSource(*model.checkpoint));
   }
   WeightSource* source = run->inner_source.get();
   if (options.wrap_source) {

@@ -23,6 +23,7 @@
 #include "storage/base/thread_pool.h"
 #include "storage/checkpoint.h"
 #include "storage/weight_source.h"
+#include "tests/support/sha256.h"
 
 namespace lowmem::testing {
 
@@ -66,6 +67,20 @@ struct Recording : ForwardObserver {
   std::map<uint32_t, std::vector<float>> hidden;
   std::vector<float> final_norm;
 };
+
+// One hash of the bits of all logits from position 0 on, for each position.
+// Positions must come in order.
+struct LogitHashes : ForwardObserver {
+  absl::Status OnLogits(uint64_t pos, absl::Span<const float> row) override;
+
+  std::vector<std::string> by_position;
+
+ private:
+  Sha256 hash_;
+};
+
+// The path of a model as the name of a test's case.
+std::string PathAsName(std::string path);
 
 // One sequence over one model.
 class ModelRun {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever way a sequence goes through a model, its logits have the same bits.
+// Chunks, threads, modes and instruction sets: transformer_targets_test.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -42,21 +43,6 @@ class EquivalenceTest : public ::testing::TestWithParam<const char*> {
   std::vector<int32_t> ids_;
   std::vector<float> baseline_;
 };
-
-TEST_P(EquivalenceTest, ChunksThreadsAndModes) {
-  for (const bool copy : {false, true}) {
-    for (const uint32_t num_threads : {1u, 2u, 3u}) {
-      for (const uint32_t chunk_tokens : {1u, 2u, 7u, 16u, 64u}) {
-        EXPECT_EQ(LogitsWith({.copy = copy,
-                              .num_threads = num_threads,
-                              .chunk_tokens = chunk_tokens}),
-                  baseline_)
-            << (copy ? "copy" : "mmap") << ", threads " << num_threads
-            << ", chunk " << chunk_tokens;
-      }
-    }
-  }
-}
 
 // A token attends to its own chunk's keys and values as they are kept, too.
 TEST_P(EquivalenceTest, ChunksThreadsAndModesForEachFormatOfKeysAndValues) {
@@ -188,20 +174,14 @@ TEST_P(EquivalenceTest, AfterTruncation) {
   EXPECT_EQ(recording.AllLogits(), baseline_);
 }
 
-std::string FileName(const ::testing::TestParamInfo<const char*>& param_info) {
-  std::string name = param_info.param;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-}
-
 INSTANTIATE_TEST_SUITE_P(Tiny, EquivalenceTest,
                          ::testing::Values("tiny/llama", "tiny/llama_linear",
                                            "tiny/qwen2_sharded_scattered",
                                            "tiny-gguf/llama-mixed.gguf",
                                            "tiny-gguf/qwen2-q8_0.gguf"),
-                         FileName);
+                         [](const auto& param) {
+                           return PathAsName(param.param);
+                         });
 
 }  // namespace
 }  // namespace lowmem::testing
