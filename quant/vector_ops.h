@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on float32 vectors between the matrix products. Sums follow the
-// order of matmul.h, and exp, sin and cos are the same operations on every
-// target, so results are bit-identical wherever fused multiply-add exists. No
-// libm here. Pointers need no alignment; in and out may be the same pointer,
-// not overlap otherwise.
+// Operations on float32 vectors between the matrix products, and on logits.
+// Sums follow the order of matmul.h, and exp, erf, tanh, sin and cos are the
+// same operations on every target, so results are bit-identical wherever fused
+// multiply-add exists. No libm here. Pointers need no alignment; in and out may
+// be the same pointer, not overlap otherwise. n may be 0 where nothing else is
+// said.
 
 #ifndef LOWMEM_QUANT_VECTOR_OPS_H_
 #define LOWMEM_QUANT_VECTOR_OPS_H_
@@ -17,14 +18,37 @@ namespace lowmem {
 void RmsNorm(const float* x, const float* weight, float epsilon, size_t n,
              float* out);
 
+// out[i] = (x[i] - mean(x)) / sqrt(var(x) + epsilon) * weight[i] + bias[i], var
+// the mean of the squares of x[i] - mean(x). `bias` may be nullptr: none.
+// Reference: torch.nn.LayerNorm in float32.
+void LayerNorm(const float* x, const float* weight, const float* bias,
+               float epsilon, size_t n, float* out);
+
 // inout[i] += addend[i].
 void AddInPlace(const float* addend, size_t n, float* inout);
 
-// gate[i] = silu(gate[i]) * up[i], silu(v) = v / (1 + exp(-v)).
+// Activations, in place or multiplied by the other half of a gated pair:
+//   inout[i] = f(inout[i])
+//   gate[i] = f(gate[i]) * up[i]
+// Each f is right to the largest float; f(NaN) and f(-infinity) are NaN, the
+// latter as in the reference, which multiplies by zero.
+
+// f(v) = v / (1 + exp(-v)), within 3 ulps.
+// Reference: torch.nn.functional.silu.
 void SiluMul(const float* up, size_t n, float* gate);
 
-// inout = exp(inout - max) / sum. Returns nothing; NaN in gives NaN out.
-// REQUIRES: n > 0.
+// f(v) = v / 2 * (1 + tanh(sqrt(2 / pi) * (v + 0.044715 v^3))), off by at most
+// 2^-22 |v|. Reference: torch.nn.functional.gelu(approximate='tanh').
+void GeluTanh(size_t n, float* inout);
+void GeluTanhMul(const float* up, size_t n, float* gate);
+
+// f(v) = v / 2 * (1 + erf(v / sqrt(2))), off by at most 2^-22 |v|.
+// Reference: torch.nn.functional.gelu.
+void GeluErf(size_t n, float* inout);
+void GeluErfMul(const float* up, size_t n, float* gate);
+
+// inout = exp(inout - max) / sum. All are NaN where one is NaN or infinity, or
+// all are minus infinity. REQUIRES: n > 0.
 void Softmax(size_t n, float* inout);
 
 // inout[i] += scale * x[i], fused.

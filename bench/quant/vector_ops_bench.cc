@@ -27,18 +27,46 @@ void BM_RmsNorm(benchmark::State& state) {
 }
 BENCHMARK(BM_RmsNorm)->Arg(896)->Arg(2048);
 
-void BM_SiluMul(benchmark::State& state) {
+void BM_LayerNorm(benchmark::State& state) {
+  const size_t n = static_cast<size_t>(state.range(0));
+  const std::vector<float> x(n, 0.5f), weight(n, 1.5f), bias(n, 0.25f);
+  std::vector<float> out(n);
+  for (auto _ : state) {
+    LayerNorm(x.data(), weight.data(), bias.data(), 1e-12f, n, out.data());
+    benchmark::DoNotOptimize(out.data());
+  }
+  CountItems(state, state.range(0));
+}
+BENCHMARK(BM_LayerNorm)->Arg(384)->Arg(1024);
+
+// Values are put back before each call, so that they stay what they are.
+template <void (*kActivateMul)(const float*, size_t, float*)>
+void BM_ActivateMul(benchmark::State& state) {
   const size_t n = static_cast<size_t>(state.range(0));
   const std::vector<float> up(n, 1.0f), values(n, -2.5f);
   std::vector<float> gate(n);
   for (auto _ : state) {
     std::copy(values.begin(), values.end(), gate.begin());
-    SiluMul(up.data(), n, gate.data());
+    kActivateMul(up.data(), n, gate.data());
     benchmark::DoNotOptimize(gate.data());
   }
   CountItems(state, state.range(0));
 }
-BENCHMARK(BM_SiluMul)->Arg(4864)->Arg(5632);
+BENCHMARK(BM_ActivateMul<SiluMul>)->Name("BM_SiluMul")->Arg(4864)->Arg(5632);
+BENCHMARK(BM_ActivateMul<GeluTanhMul>)->Name("BM_GeluTanhMul")->Arg(6912);
+
+void BM_GeluErf(benchmark::State& state) {
+  const size_t n = static_cast<size_t>(state.range(0));
+  const std::vector<float> values(n, -2.5f);
+  std::vector<float> inout(n);
+  for (auto _ : state) {
+    std::copy(values.begin(), values.end(), inout.begin());
+    GeluErf(n, inout.data());
+    benchmark::DoNotOptimize(inout.data());
+  }
+  CountItems(state, state.range(0));
+}
+BENCHMARK(BM_GeluErf)->Arg(1536);
 
 void BM_Softmax(benchmark::State& state) {
   const size_t n = static_cast<size_t>(state.range(0));

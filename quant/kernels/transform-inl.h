@@ -10,6 +10,7 @@
 #define LOWMEM_QUANT_KERNELS_TRANSFORM_INL_H_
 #endif
 
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 
@@ -62,6 +63,24 @@ HWY_INLINE Lanes Fold(const float* x, size_t n, Lanes lanes, F f) {
     lanes.vec[v] = f(lanes.vec[v], hn::Load(d, group + v * kVecLanes));
   }
   return lanes;
+}
+
+// Largest value; NaN is passed over. Minus infinity for none.
+HWY_INLINE float LargestOf(const float* x, size_t n) {
+  const FloatTag d;
+  const FloatVec lowest = hn::Set(d, -HUGE_VALF);
+  FloatVec largest = lowest;
+  size_t i = 0;
+  for (; i + kVecLanes <= n; i += kVecLanes) {
+    const FloatVec v = hn::LoadU(d, x + i);
+    largest = hn::IfThenElse(hn::Gt(v, largest), v, largest);
+  }
+  HWY_ALIGN float rest[kVecLanes];
+  hn::Store(largest, d, rest);
+  float result = -HUGE_VALF;
+  for (float v : rest) result = v > result ? v : result;
+  for (; i < n; ++i) result = x[i] > result ? x[i] : result;
+  return result;
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

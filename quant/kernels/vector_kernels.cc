@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector operations of quant/vector_ops.h but for the rotary ones.
-#include <cmath>
-
+// Norms, sums and softmax of quant/vector_ops.h.
 #include "quant/kernels/simd_targets.h"
 #include "quant/vector_ops.h"
 
@@ -33,6 +31,39 @@ void RmsNormOnTarget(const float* x, const float* weight, float epsilon,
       x, weight);
 }
 
+// The differences to the mean are kept in `out` in between, so that what pads
+// the last group adds nothing to their squares.
+void LayerNormOnTarget(const float* x, const float* weight, const float* bias,
+                       float epsilon, size_t n, float* out) {
+  const FloatTag d;
+  const auto add = [](FloatVec sum, FloatVec v)
+                       HWY_ATTR { return hn::Add(sum, v); };
+  const auto add_square = [](FloatVec sum, FloatVec v)
+                              HWY_ATTR { return hn::MulAdd(v, v, sum); };
+  const float count = static_cast<float>(n);
+  const FloatVec mean =
+      hn::Set(d, SumOfLanes(Fold(x, n, ZeroLanes(), add)) / count);
+  Transform(
+      n, out, [mean](FloatVec v) HWY_ATTR { return hn::Sub(v, mean); }, x);
+  const float variance =
+      SumOfLanes(Fold(out, n, ZeroLanes(), add_square)) / count;
+  const FloatVec factor =
+      hn::Div(hn::Set(d, 1.0f), hn::Sqrt(hn::Set(d, variance + epsilon)));
+  if (bias == nullptr) {
+    Transform(
+        n, out,
+        [factor](FloatVec v, FloatVec w)
+            HWY_ATTR { return hn::Mul(hn::Mul(v, factor), w); },
+        out, weight);
+    return;
+  }
+  Transform(
+      n, out,
+      [factor](FloatVec v, FloatVec w, FloatVec b)
+          HWY_ATTR { return hn::MulAdd(hn::Mul(v, factor), w, b); },
+      out, weight, bias);
+}
+
 void AddOnTarget(const float* addend, size_t n, float* inout) {
   Transform(
       n, inout, [](FloatVec a, FloatVec b) HWY_ATTR { return hn::Add(a, b); },
@@ -48,43 +79,9 @@ void ScaleAddOnTarget(float scale, const float* x, size_t n, float* inout) {
       inout, x);
 }
 
-// With e = exp(-|v|), which cannot overflow, sigmoid is 1 / (1 + e) or e / (1 +
-// e).
-void SiluMulOnTarget(const float* up, size_t n, float* gate) {
-  const FloatTag d;
-  const FloatVec one = hn::Set(d, 1.0f);
-  Transform(
-      n, gate,
-      [d, one](FloatVec v, FloatVec u) HWY_ATTR {
-        const FloatVec e = ExpOfNonPositive(hn::Neg(hn::Abs(v)));
-        const auto negative = hn::Lt(v, hn::Zero(d));
-        const FloatVec numerator = hn::IfThenElse(negative, hn::Mul(v, e), v);
-        return hn::Mul(hn::Div(numerator, hn::Add(one, e)), u);
-      },
-      gate, up);
-}
-
-// Largest value; NaN is passed over. Minus infinity for none.
-float Largest(const float* x, size_t n) {
-  const FloatTag d;
-  const FloatVec lowest = hn::Set(d, -HUGE_VALF);
-  FloatVec largest = lowest;
-  size_t i = 0;
-  for (; i + kVecLanes <= n; i += kVecLanes) {
-    const FloatVec v = hn::LoadU(d, x + i);
-    largest = hn::IfThenElse(hn::Gt(v, largest), v, largest);
-  }
-  HWY_ALIGN float rest[kVecLanes];
-  hn::Store(largest, d, rest);
-  float result = -HUGE_VALF;
-  for (float v : rest) result = v > result ? v : result;
-  for (; i < n; ++i) result = x[i] > result ? x[i] : result;
-  return result;
-}
-
 void SoftmaxOnTarget(size_t n, float* inout) {
   const FloatTag d;
-  const FloatVec largest = hn::Set(d, Largest(inout, n));
+  const FloatVec largest = hn::Set(d, LargestOf(inout, n));
   Transform(
       n, inout,
       [largest](FloatVec v)
@@ -98,30 +95,6 @@ void SoftmaxOnTarget(size_t n, float* inout) {
       n, inout, [sum](FloatVec v) HWY_ATTR { return hn::Div(v, sum); }, inout);
 }
 
-size_t ArgMaxOnTarget(const float* x, size_t n) {
-  const FloatTag d;
-  const float largest = Largest(x, n);
-  const FloatVec target = hn::Set(d, largest);
-  size_t i = 0;
-  for (; i + kVecLanes <= n; i += kVecLanes) {
-    const auto found = hn::Eq(hn::LoadU(d, x + i), target);
-    if (!hn::AllFalse(d, found)) break;
-  }
-  for (; i < n; ++i) {
-    if (x[i] == largest) return i;
-  }
-  return 0;
-}
-
-// v * 0 is 0 for finite values and NaN for others.
-bool AllFiniteOnTarget(const float* x, size_t n) {
-  const Lanes products =
-      Fold(x, n, ZeroLanes(), [](FloatVec sum, FloatVec v) HWY_ATTR {
-        return hn::MulAdd(v, hn::Zero(FloatTag()), sum);
-      });
-  return SumOfLanes(products) == 0.0f;
-}
-
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace lowmem
@@ -131,16 +104,19 @@ HWY_AFTER_NAMESPACE();
 namespace lowmem {
 
 HWY_EXPORT(RmsNormOnTarget);
+HWY_EXPORT(LayerNormOnTarget);
 HWY_EXPORT(AddOnTarget);
 HWY_EXPORT(ScaleAddOnTarget);
-HWY_EXPORT(SiluMulOnTarget);
 HWY_EXPORT(SoftmaxOnTarget);
-HWY_EXPORT(ArgMaxOnTarget);
-HWY_EXPORT(AllFiniteOnTarget);
 
 void RmsNorm(const float* x, const float* weight, float epsilon, size_t n,
              float* out) {
   HWY_DYNAMIC_DISPATCH(RmsNormOnTarget)(x, weight, epsilon, n, out);
+}
+
+void LayerNorm(const float* x, const float* weight, const float* bias,
+               float epsilon, size_t n, float* out) {
+  HWY_DYNAMIC_DISPATCH(LayerNormOnTarget)(x, weight, bias, epsilon, n, out);
 }
 
 void AddInPlace(const float* addend, size_t n, float* inout) {
@@ -151,20 +127,8 @@ void ScaleAdd(float scale, const float* x, size_t n, float* inout) {
   HWY_DYNAMIC_DISPATCH(ScaleAddOnTarget)(scale, x, n, inout);
 }
 
-void SiluMul(const float* up, size_t n, float* gate) {
-  HWY_DYNAMIC_DISPATCH(SiluMulOnTarget)(up, n, gate);
-}
-
 void Softmax(size_t n, float* inout) {
   HWY_DYNAMIC_DISPATCH(SoftmaxOnTarget)(n, inout);
-}
-
-size_t ArgMax(const float* x, size_t n) {
-  return HWY_DYNAMIC_DISPATCH(ArgMaxOnTarget)(x, n);
-}
-
-bool AllFinite(const float* x, size_t n) {
-  return HWY_DYNAMIC_DISPATCH(AllFiniteOnTarget)(x, n);
 }
 
 }  // namespace lowmem
