@@ -72,6 +72,16 @@ void RopeNeighbours(const float* cos, const float* sin, size_t num_pairs,
 // REQUIRES: n > 0.
 size_t ArgMax(const float* x, size_t n);
 
+// Index of the first value above `threshold` at or behind `begin`; n for none.
+// NaN is not above anything.
+size_t FindAbove(const float* x, size_t begin, size_t n, float threshold);
+
+// out[i] = (min(x[i], FLT_MAX) - largest) / temperature, and minus infinity for
+// NaN: never NaN. Subtracting first keeps a small temperature from overflowing.
+// REQUIRES: largest is finite, temperature above 0.
+void ScaleLogits(const float* x, float largest, float temperature, size_t n,
+                 float* out);
+
 // Whether all values are finite.
 bool AllFinite(const float* x, size_t n);
 

@@ -126,5 +126,35 @@ void BM_ArgMax(benchmark::State& state) {
 }
 BENCHMARK(BM_ArgMax)->Arg(151936);
 
+void BM_FindAbove(benchmark::State& state) {
+  const size_t n = static_cast<size_t>(state.range(0));
+  const std::vector<float> logits(n, 0.5f);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(FindAbove(logits.data(), 0, n, 1.0f));
+  }
+  CountItems(state, state.range(0));
+}
+BENCHMARK(BM_FindAbove)->Arg(151936);
+
+void BM_ScaleLogits(benchmark::State& state) {
+  const size_t n = static_cast<size_t>(state.range(0));
+  const std::vector<float> logits(n, 0.5f);
+  std::vector<float> out(n);
+  for (auto _ : state) {
+    ScaleLogits(logits.data(), 1.0f, 0.7f, n, out.data());
+    benchmark::DoNotOptimize(out.data());
+  }
+  CountItems(state, state.range(0));
+}
+BENCHMARK(BM_ScaleLogits)->Arg(151936);
+
+void BM_AllFinite(benchmark::State& state) {
+  const size_t n = static_cast<size_t>(state.range(0));
+  const std::vector<float> logits(n, 0.5f);
+  for (auto _ : state) benchmark::DoNotOptimize(AllFinite(logits.data(), n));
+  CountItems(state, state.range(0));
+}
+BENCHMARK(BM_AllFinite)->Arg(151936);
+
 }  // namespace
 }  // namespace lowmem

@@ -2,9 +2,9 @@
 #include "engine/generate/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "engine/generate/random.h"
@@ -14,37 +14,89 @@
 namespace lowmem {
 namespace {
 
-constexpr uint64_t kNumBuffers = 4;
-static_assert(sizeof(float) == sizeof(uint32_t));
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kLargest = std::numeric_limits<float>::max();
 
-// A strict order even among equal logits, so that sorting has one result.
-// REQUIRES: no NaN.
-auto MoreLikely(absl::Span<const float> logits) {
-  return [logits](uint32_t a, uint32_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  };
+// Tokens by likelihood as whole numbers, so that sorting takes no look-ups and
+// has one result: the smaller, the more likely; of equal logits the smaller id.
+// REQUIRES: `logit` is at most 0, so that what is left of its bits without the
+// sign grows as the logit falls, and both zeros are one.
+uint64_t RankOf(float logit, uint32_t id) {
+  const uint32_t magnitude = std::bit_cast<uint32_t>(logit) & 0x7fffffffu;
+  return uint64_t{magnitude} << 32 | id;
+}
+uint32_t IdOf(uint64_t rank) { return static_cast<uint32_t>(rank); }
+float LogitOf(uint64_t rank) {
+  return -std::bit_cast<float>(static_cast<uint32_t>(rank >> 32));
 }
 
-// logits become (logit - largest) / temperature: at most 0, never NaN, whatever
-// came in. Subtracting first keeps a small temperature from overflowing. False
-// when there is no number above minus infinity among them.
-bool Scale(float temperature, absl::Span<float> logits) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  constexpr float kLargest = std::numeric_limits<float>::max();
-  float largest = -kInfinity;
-  for (float& logit : logits) {
-    logit = std::isnan(logit) ? -kInfinity : std::min(logit, kLargest);
-    largest = std::max(largest, logit);
+// The `count` most likely tokens, sorted, at the begin of `ranks` [n]. One pass
+// over the logits; those that cannot be among them are passed over by vectors.
+// REQUIRES: count < n.
+void SelectMostLikely(absl::Span<const float> logits, size_t count,
+                      absl::Span<uint64_t> ranks) {
+  // Room for as many again, so that a selection is due only after `count` more.
+  const size_t room = std::min(logits.size(), std::max<size_t>(2 * count, 256));
+  for (size_t id = 0; id < room; ++id) {
+    ranks[id] = RankOf(logits[id], static_cast<uint32_t>(id));
   }
-  if (largest == -kInfinity) return false;
-  for (float& logit : logits) logit = (logit - largest) / temperature;
-  return true;
+  const auto begin = ranks.begin();
+  size_t num_found = room;
+  size_t id = room;
+  while (true) {
+    std::nth_element(begin, begin + (count - 1), begin + num_found);
+    if (id == logits.size()) break;
+    num_found = count;
+    // A later token with an equal logit has a larger id: it is less likely.
+    const float threshold = LogitOf(ranks[count - 1]);
+    while (num_found < room) {
+      id = FindAbove(logits.data(), id, logits.size(), threshold);
+      if (id == logits.size()) break;
+      ranks[num_found++] = RankOf(logits[id], static_cast<uint32_t>(id));
+      ++id;
+    }
+  }
+  std::sort(begin, begin + count);
+}
+
+// Ranks of the tokens above `threshold`, at the begin of `ranks` [n], in the
+// order of ids. Returns how many.
+size_t CollectAbove(absl::Span<const float> logits, float threshold,
+                    absl::Span<uint64_t> ranks) {
+  const size_t n = logits.size();
+  size_t num_found = 0;
+  for (size_t id = FindAbove(logits.data(), 0, n, threshold); id < n;
+       id = FindAbove(logits.data(), id + 1, n, threshold)) {
+    ranks[num_found++] = RankOf(logits[id], static_cast<uint32_t>(id));
+  }
+  return num_found;
+}
+
+// Sorts `ranks` as far as the sum of probabilities, the most likely first,
+// stays below `mass`. Returns how many reach it; 0 when all do not. A few
+// usually do, and sorting 150,000 would take longer than a small model's token.
+size_t SortUntil(float mass, absl::Span<const float> probabilities,
+                 absl::Span<uint64_t> ranks) {
+  size_t num_sorted = 0;
+  double sum = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i == num_sorted) {
+      const auto begin = ranks.begin() + num_sorted;
+      num_sorted = std::min(ranks.size(), std::max<size_t>(64, 4 * num_sorted));
+      const auto end = ranks.begin() + num_sorted;
+      if (end != ranks.end()) std::nth_element(begin, end, ranks.end());
+      std::sort(begin, end);
+    }
+    sum += probabilities[IdOf(ranks[i])];
+    if (sum >= mass) return i + 1;
+  }
+  return 0;
 }
 
 }  // namespace
 
 uint64_t SamplerBuffers::BytesFor(uint32_t vocab_size) {
-  return kNumBuffers * vocab_size * sizeof(float);
+  return vocab_size * uint64_t{2 * sizeof(float) + sizeof(uint64_t)};
 }
 
 absl::StatusOr<SamplerBuffers> SamplerBuffers::Create(uint32_t vocab_size,
@@ -61,11 +113,8 @@ absl::Span<float> SamplerBuffers::logits() {
 absl::Span<float> SamplerBuffers::probabilities() {
   return {logits().data() + vocab_size_, vocab_size_};
 }
-absl::Span<float> SamplerBuffers::gathered() {
-  return {logits().data() + 2 * size_t{vocab_size_}, vocab_size_};
-}
-absl::Span<uint32_t> SamplerBuffers::order() {
-  return {reinterpret_cast<uint32_t*>(block_.data()) + 3 * size_t{vocab_size_},
+absl::Span<uint64_t> SamplerBuffers::ranks() {
+  return {reinterpret_cast<uint64_t*>(block_.data()) + vocab_size_,
           vocab_size_};
 }
 
@@ -74,103 +123,120 @@ Sampler::Sampler(const SamplingPlan& plan, absl::Span<const int32_t> prompt_ids,
     : plan_(plan), penalties_(plan.penalties, prompt_ids), buffers_(buffers) {}
 
 int32_t Sampler::Choose(absl::Span<const float> logits, uint64_t pos) {
-  int32_t id;
-  if (plan_.temperature == 0.0f && !penalties_.active()) {
-    id = static_cast<int32_t>(ArgMax(logits.data(), logits.size()));
-  } else {
+  if (penalties_.active()) {
     absl::Span<float> changed = buffers_.logits();
     std::copy(logits.begin(), logits.end(), changed.begin());
     penalties_.Apply(changed);
-    id = plan_.temperature == 0.0f
-             ? static_cast<int32_t>(ArgMax(changed.data(), changed.size()))
-             : Draw(changed, pos);
+    logits = changed;
   }
+  const int32_t id =
+      plan_.temperature == 0.0f
+          ? static_cast<int32_t>(ArgMax(logits.data(), logits.size()))
+          : Draw(logits, pos);
   penalties_.Add(id);
   return id;
 }
 
-// The tokens still in question are the first num_kept entries of order();
-// probabilities() holds theirs by id.
-int32_t Sampler::Draw(absl::Span<float> logits, uint64_t pos) {
-  if (!Scale(plan_.temperature, logits)) return 0;
-  absl::Span<uint32_t> order = buffers_.order();
-  absl::Span<float> probabilities = buffers_.probabilities();
-  std::iota(order.begin(), order.end(), 0u);
+uint32_t Sampler::Kept::id(size_t i) const {
+  return ranks.empty() ? static_cast<uint32_t>(i) : IdOf(ranks[i]);
+}
 
-  size_t num_kept = KeepTopK(logits);
-  num_kept = KeepTopP(num_kept);
-  num_kept = KeepMinP(num_kept);
+int32_t Sampler::Draw(absl::Span<const float> logits, uint64_t pos) {
+  const float largest = logits[ArgMax(logits.data(), logits.size())];
+  if (!(largest >= -kLargest)) return 0;  // no number above minus infinity
+  const absl::Span<float> scaled = buffers_.logits();
+  ScaleLogits(logits.data(), std::min(largest, kLargest), plan_.temperature,
+              logits.size(), scaled.data());
 
-  const absl::Span<const uint32_t> kept = order.first(num_kept);
+  Kept kept;
+  if (plan_.top_k != 0 && plan_.top_k < scaled.size()) {
+    kept = KeepTopP(KeepTopK(scaled));
+  } else {
+    kept.weights = buffers_.probabilities();
+    std::copy(scaled.begin(), scaled.end(), kept.weights.begin());
+    Softmax(kept.weights.size(), kept.weights.data());
+    if (plan_.top_p < 1.0f) kept = KeepTopPOfAll(kept.weights);
+  }
+  kept = KeepMinP(kept);
+
   double total = 0;
-  for (uint32_t id : kept) total += probabilities[id];
+  for (const float weight : kept.weights) total += weight;
   const double target = RandomUnit(plan_.seed, pos) * total;
   double sum = 0;
-  uint32_t last_possible = kept.front();
-  for (uint32_t id : kept) {
-    if (!(probabilities[id] > 0)) continue;
-    sum += probabilities[id];
-    last_possible = id;
+  size_t last_possible = 0;
+  for (size_t i = 0; i < kept.weights.size(); ++i) {
+    if (!(kept.weights[i] > 0)) continue;
+    sum += kept.weights[i];
+    last_possible = i;
     if (sum > target) break;
   }
-  return static_cast<int32_t>(last_possible);
+  return static_cast<int32_t>(kept.id(last_possible));
 }
 
-size_t Sampler::KeepTopK(absl::Span<const float> logits) {
-  absl::Span<uint32_t> order = buffers_.order();
-  absl::Span<float> probabilities = buffers_.probabilities();
-  if (plan_.top_k == 0 || plan_.top_k >= order.size()) {
-    std::copy(logits.begin(), logits.end(), probabilities.begin());
-    Softmax(probabilities.size(), probabilities.data());
-    return order.size();
+Sampler::Kept Sampler::KeepTopK(absl::Span<const float> logits) {
+  const absl::Span<uint64_t> ranks = buffers_.ranks();
+  SelectMostLikely(logits, plan_.top_k, ranks);
+  const Kept kept = {buffers_.probabilities().first(plan_.top_k),
+                     ranks.first(plan_.top_k)};
+  for (size_t i = 0; i < plan_.top_k; ++i) {
+    kept.weights[i] = logits[IdOf(kept.ranks[i])];
   }
-  const size_t num_kept = plan_.top_k;
-  std::nth_element(order.begin(), order.begin() + num_kept, order.end(),
-                   MoreLikely(logits));
-  std::sort(order.begin(), order.begin() + num_kept, MoreLikely(logits));
-  absl::Span<float> gathered = buffers_.gathered().first(num_kept);
-  for (size_t i = 0; i < num_kept; ++i) gathered[i] = logits[order[i]];
-  Softmax(num_kept, gathered.data());
-  for (size_t i = 0; i < num_kept; ++i) probabilities[order[i]] = gathered[i];
-  return num_kept;
+  Softmax(kept.weights.size(), kept.weights.data());
+  return kept;
 }
 
-size_t Sampler::KeepTopP(size_t num_kept) {
-  if (plan_.top_p >= 1.0f) return num_kept;
-  absl::Span<uint32_t> order = buffers_.order().first(num_kept);
-  absl::Span<const float> logits = buffers_.logits();
-  absl::Span<const float> probabilities = buffers_.probabilities();
-  // A few tokens usually hold top_p of the mass: sort as far as is needed.
-  // Full sorts of 150,000 tokens would take longer than a small model's token.
-  size_t num_sorted = 0;
+// Of tokens sorted by likelihood.
+Sampler::Kept Sampler::KeepTopP(Kept kept) {
+  if (plan_.top_p >= 1.0f) return kept;
   double sum = 0;
-  for (size_t i = 0; i < num_kept; ++i) {
-    if (i == num_sorted) {
-      const auto begin = order.begin() + num_sorted;
-      num_sorted = std::min(num_kept, std::max<size_t>(64, 4 * num_sorted));
-      const auto end = order.begin() + num_sorted;
-      if (end != order.end()) {
-        std::nth_element(begin, end, order.end(), MoreLikely(logits));
-      }
-      std::sort(begin, end, MoreLikely(logits));
-    }
-    sum += probabilities[order[i]];
-    if (sum >= plan_.top_p) return i + 1;
+  for (size_t i = 0; i < kept.weights.size(); ++i) {
+    sum += kept.weights[i];
+    if (sum < plan_.top_p) continue;
+    return {kept.weights.first(i + 1), kept.ranks.first(i + 1)};
   }
-  return num_kept;
+  return kept;
 }
 
-size_t Sampler::KeepMinP(size_t num_kept) {
-  if (plan_.min_p <= 0.0f) return num_kept;
-  absl::Span<uint32_t> order = buffers_.order().first(num_kept);
-  absl::Span<const float> probabilities = buffers_.probabilities();
-  float largest = 0;
-  for (uint32_t id : order) largest = std::max(largest, probabilities[id]);
-  const float threshold = plan_.min_p * largest;
-  const auto end = std::stable_partition(
-      order.begin(), order.end(),
-      [&](uint32_t id) { return probabilities[id] >= threshold; });
-  return static_cast<size_t>(end - order.begin());
+// As KeepTopP, of all tokens, which are sorted as far as is needed.
+Sampler::Kept Sampler::KeepTopPOfAll(absl::Span<const float> probabilities) {
+  const absl::Span<float> logits = buffers_.logits();
+  const absl::Span<uint64_t> ranks = buffers_.ranks();
+  const size_t n = logits.size();
+  // Tokens of less than (1 - top_p) / n have less than 1 - top_p together, so
+  // the others have top_p, if only roundings are on their side. The largest
+  // logit is 0, so a probability is exp(logit) of the largest one.
+  const float most = probabilities[ArgMax(probabilities.data(), n)];
+  const float threshold =
+      std::log((1.0f - plan_.top_p) / (static_cast<float>(n) * most));
+  size_t num_kept = 0;
+  for (const float lowest : {threshold, -kInfinity}) {
+    const size_t num_found = CollectAbove(logits, lowest, ranks);
+    num_kept = SortUntil(plan_.top_p, probabilities, ranks.first(num_found));
+    if (num_kept > 0) break;
+    num_kept = num_found;
+  }
+  for (size_t i = 0; i < num_kept; ++i) {
+    logits[i] = probabilities[IdOf(ranks[i])];
+  }
+  return {logits.first(num_kept), ranks.first(num_kept)};
+}
+
+Sampler::Kept Sampler::KeepMinP(Kept kept) {
+  if (plan_.min_p <= 0.0f) return kept;
+  const absl::Span<float> weights = kept.weights;
+  const float most = weights[ArgMax(weights.data(), weights.size())];
+  // What is above the next number below it is at least the threshold.
+  const float below = std::nextafter(plan_.min_p * most, -1.0f);
+  const absl::Span<uint64_t> ranks = buffers_.ranks();
+  size_t num_kept = 0;
+  for (size_t i = FindAbove(weights.data(), 0, weights.size(), below);
+       i < weights.size();
+       i = FindAbove(weights.data(), i + 1, weights.size(), below)) {
+    weights[num_kept] = weights[i];
+    ranks[num_kept] = kept.id(i);
+    ++num_kept;
+  }
+  return {weights.first(num_kept), ranks.first(num_kept)};
 }
 
 }  // namespace lowmem

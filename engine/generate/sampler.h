@@ -36,8 +36,7 @@ class SamplerBuffers {
   // [vocab_size] each.
   absl::Span<float> logits();
   absl::Span<float> probabilities();
-  absl::Span<float> gathered();
-  absl::Span<uint32_t> order();
+  absl::Span<uint64_t> ranks();
 
  private:
   SamplerBuffers(AlignedBuffer block, uint32_t vocab_size)
@@ -60,10 +59,20 @@ class Sampler {
   int32_t Choose(absl::Span<const float> logits, uint64_t pos);
 
  private:
-  int32_t Draw(absl::Span<float> logits, uint64_t pos);
-  size_t KeepTopK(absl::Span<const float> logits);
-  size_t KeepTopP(size_t num_kept);
-  size_t KeepMinP(size_t num_kept);
+  // Tokens still in question, in one order throughout.
+  struct Kept {
+    // Relative; where nothing was cut after softmax, probabilities.
+    absl::Span<float> weights;
+    absl::Span<uint64_t> ranks;  // empty when weights are by id
+
+    uint32_t id(size_t i) const;
+  };
+
+  int32_t Draw(absl::Span<const float> logits, uint64_t pos);
+  Kept KeepTopK(absl::Span<const float> logits);
+  Kept KeepTopP(Kept kept);
+  Kept KeepTopPOfAll(absl::Span<const float> probabilities);
+  Kept KeepMinP(Kept kept);
 
   const SamplingPlan plan_;
   TokenPenalties penalties_;

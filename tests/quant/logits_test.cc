@@ -60,6 +60,54 @@ TEST_P(LogitsTest, ArgMaxPassesOverNaN) {
   }
 }
 
+TEST_P(LogitsTest, FindAboveFindsTheFirstFromAnyPlaceOn) {
+  for (size_t n = 0; n <= 70; ++n) {
+    for (size_t place = 0; place < n; ++place) {
+      Padded x(std::vector<float>(n, 1.0f), n % 17);
+      x.data()[place] = std::nextafter(1.0f, 2.0f);
+      x.data()[n - 1] = 5.0f;
+      for (size_t begin = 0; begin <= n; ++begin) {
+        const size_t expected = begin <= place ? place : begin < n ? n - 1 : n;
+        ASSERT_EQ(FindAbove(x.data(), begin, n, 1.0f), expected)
+            << n << " " << place << " " << begin;
+      }
+      // NaN is all around.
+      ASSERT_EQ(FindAbove(x.data(), 0, n, 5.0f), n);
+    }
+  }
+}
+
+TEST_P(LogitsTest, FindAbovePassesOverNaNAndEquals) {
+  for (const size_t ofs : {size_t{0}, size_t{33}}) {
+    std::vector<float> x(ofs, kNaN);
+    x.insert(x.end(), {kNaN, -kInf, -kMax, -0.0f, 0.0f, kMax, kInf});
+    EXPECT_EQ(FindAbove(x.data(), 0, x.size(), -kInf), ofs + 2);
+    EXPECT_EQ(FindAbove(x.data(), 0, x.size(), -kMax), ofs + 3);
+    EXPECT_EQ(FindAbove(x.data(), 0, x.size(), -0.0f), ofs + 5);
+    EXPECT_EQ(FindAbove(x.data(), 0, x.size(), kMax), ofs + 6);
+    EXPECT_EQ(FindAbove(x.data(), 0, x.size(), kInf), x.size());
+    EXPECT_EQ(FindAbove(x.data(), 0, x.size(), kNaN), x.size());
+  }
+}
+
+TEST_P(LogitsTest, ScaleLogitsIsADifferenceAndAQuotientEach) {
+  for (const size_t n : Lengths()) {
+    const std::vector<float> x = RandomFloats(n, 41);
+    Padded in(x, n % 5), out(std::vector<float>(n), n % 17);
+    ScaleLogits(in.data(), 3.0f, 0.7f, n, out.data());
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_THAT(out.data()[i], SameBits((x[i] - 3.0f) / 0.7f)) << n;
+    }
+    EXPECT_TRUE(out.NeighboursUntouched()) << n;
+  }
+}
+
+TEST_P(LogitsTest, ScaleLogitsGivesNoNaN) {
+  std::vector<float> x = {kNaN, -kInf, -kMax, 0.0f, kMax, kInf};
+  ScaleLogits(x.data(), kMax, 1e-38f, x.size(), x.data());
+  EXPECT_THAT(x, ::testing::ElementsAre(-kInf, -kInf, -kInf, -kInf, 0, 0));
+}
+
 TEST_P(LogitsTest, AllFiniteSeesEveryElement) {
   for (size_t n = 0; n <= 70; ++n) {
     std::vector<float> x(n, kMax);

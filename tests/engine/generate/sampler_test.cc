@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/generate/sampler.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/engine/generate/sampler_reference.h"
 #include "tests/support/status_matchers.h"
 
 namespace lowmem {
@@ -151,6 +154,113 @@ TEST_F(SamplerTest, TheSameSeedGivesTheSameTokens) {
   SamplingPlan other = plan;
   other.seed = 8;
   EXPECT_NE(Draw(plan, FourTokens(), 200), Draw(other, FourTokens(), 200));
+}
+
+// The plans that are drawn from below: each cut alone, all together, cuts that
+// keep everything or one token, cuts at the edges of what is sorted at a time.
+std::vector<SamplingPlan> Plans() {
+  std::vector<SamplingPlan> plans;
+  for (const float temperature : {0.05f, 0.7f, 1.0f, 3.0f}) {
+    for (const uint32_t top_k : {0u, 1u, 2u, 20u, 127u, 128u, 1000u, 70000u}) {
+      for (const float top_p : {0.001f, 0.8f, 0.95f, 0.9999999f, 1.0f}) {
+        for (const float min_p : {0.0f, 1e-30f, 0.05f, 1.0f}) {
+          plans.push_back({.temperature = temperature,
+                           .top_k = top_k,
+                           .top_p = top_p,
+                           .min_p = min_p,
+                           .seed = plans.size()});
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+TEST_F(SamplerTest, DrawsAreThoseOfThePlainDefinition) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  const auto normals = [&](size_t n, float deviation) {
+    std::vector<float> logits(n);
+    for (float& logit : logits) logit = deviation * normal(random);
+    return logits;
+  };
+  std::vector<std::vector<float>> cases = {
+      normals(1, 1), normals(17, 2), normals(300, 3), normals(5000, 0.01f)};
+  cases.push_back(normals(3000, 2));  // with many ties
+  for (float& logit : cases.back()) logit = std::round(logit);
+  cases.push_back(std::vector<float>(777, -3.0f));
+  cases.push_back(
+      normals(2000, 3));  // as the order of ids: the worst to select
+  std::sort(cases.back().begin(), cases.back().end());
+  cases.push_back(cases.back());
+  std::reverse(cases.back().begin(), cases.back().end());
+  cases.push_back(normals(700, 4));
+  for (size_t i = 0; i < 700; i += 3) cases.back()[i] = -kInfinity;
+  for (size_t i = 1; i < 700; i += 5) cases.back()[i] = kNan;
+  cases.push_back(normals(100, 1));
+  cases.back()[40] = kInfinity;
+  cases.back()[60] = kInfinity;
+  cases.push_back(normals(100, 1e38f));
+  cases.push_back({-0.0f, 0.0f, -0.0f, -1e-45f, 1e-45f});
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (const SamplingPlan& plan : Plans()) {
+      const std::vector<int32_t> ids = Draw(plan, cases[i], 3);
+      for (uint64_t pos = 0; pos < ids.size(); ++pos) {
+        ASSERT_EQ(ids[pos], testing::DrawByDefinition(plan, cases[i], pos))
+            << "case " << i << ", temperature " << plan.temperature
+            << ", top_k " << plan.top_k << ", top_p " << plan.top_p
+            << ", min_p " << plan.min_p;
+      }
+    }
+  }
+}
+
+// As above for a vocabulary of Qwen's size, whose distribution is that of a
+// model: a few tokens far above the rest.
+TEST_F(SamplerTest, DrawsAreThoseOfThePlainDefinitionInALargeVocabulary) {
+  std::mt19937 random(6);
+  std::normal_distribution<float> normal;
+  std::vector<float> logits(151936);
+  for (float& logit : logits) logit = 2.2f * normal(random);
+  for (int i = 0; i < 60; ++i) {
+    logits[random() % logits.size()] = 10 + 2 * normal(random);
+  }
+  uint64_t pos = 0;
+  for (const SamplingPlan& plan :
+       {SamplingPlan{.temperature = 1},
+        SamplingPlan{.temperature = 0.7f, .top_k = 20, .top_p = 0.8f},
+        SamplingPlan{.temperature = 0.8f, .top_p = 0.95f},
+        SamplingPlan{.temperature = 1, .min_p = 0.05f},
+        SamplingPlan{.temperature = 2, .top_p = 0.95f},
+        SamplingPlan{.temperature = 1, .top_k = 50000, .min_p = 1e-6f}}) {
+    const int32_t id = Draw(plan, logits, static_cast<int>(++pos)).back();
+    EXPECT_EQ(id, testing::DrawByDefinition(plan, logits, pos - 1))
+        << plan.temperature << " " << plan.top_k << " " << plan.top_p;
+  }
+}
+
+// The rounded probabilities of the likely tokens often sum to less than a top_p
+// just below 1, though what they should be is more: then all tokens are kept,
+// those of the tail too. Position 331888730 of seed 7 draws one of the last
+// 5e-10 of the mass.
+TEST_F(SamplerTest, TopPThatRoundingKeepsOutOfReachKeepsTheTail) {
+  const SamplingPlan plan = {
+      .temperature = 1, .top_p = 1.0f - 0x1p-24f, .seed = 7};
+  constexpr uint64_t kPos = 331888730;
+  int num_of_tail = 0;
+  for (int num_likely = 20; num_likely < 400; num_likely += 7) {
+    std::vector<float> logits(6000, -22.0f);
+    for (int i = 0; i < num_likely; ++i) {
+      logits[13 * i] = -static_cast<float>(i % 37) / 37;
+    }
+    absl::StatusOr<SamplerBuffers> buffers =
+        SamplerBuffers::Create(static_cast<uint32_t>(logits.size()), account_);
+    ASSERT_THAT(buffers, testing::IsOk());
+    const int32_t id = Sampler(plan, {}, *buffers).Choose(logits, kPos);
+    EXPECT_EQ(id, testing::DrawByDefinition(plan, logits, kPos)) << num_likely;
+    if (logits[id] == -22.0f) ++num_of_tail;
+  }
+  EXPECT_GT(num_of_tail, 0);
 }
 
 // Texts generated from a seed are the same on every machine and in every
