@@ -115,8 +115,9 @@ void CommandLine::DefineGlobal() {
       });
   options_.AddValue(
       app_, "-t,--threads", "N",
-      "Threads that compute. Default: one a processor. The results do not "
-      "depend on it",
+      "Threads that compute. Default: one a physical core that the process "
+      "may run on, fewer where its control group has a smaller quota of "
+      "processors. The results do not depend on it",
       [&global](const std::string& text) {
         return AssignTo(ParseInteger(text, 1, kMaxThreads), global.num_threads);
       });

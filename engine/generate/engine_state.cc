@@ -131,7 +131,7 @@ absl::Status EngineState::ReadModel(const EngineOptions& options) {
   }
   num_threads_ = options.num_threads != 0
                      ? options.num_threads
-                     : std::min(AvailableProcessors(), kMaxThreads);
+                     : std::min(AvailableCores(), kMaxThreads);
   return absl::OkStatus();
 }
 
@@ -233,7 +233,8 @@ absl::Status EngineState::LoadTokens() {
 }
 
 absl::Status EngineState::LoadWeights(const EngineOptions& options) {
-  LOWMEM_ASSIGN_OR_RETURN(pool_, ThreadPool::Create(num_threads_));
+  LOWMEM_ASSIGN_OR_RETURN(
+      pool_, ThreadPool::Create(num_threads_, AvailableProcessors()));
   if (mode_choice_.mode == Mode::kCopy) {
     CopySourceOptions source_options;
     source_options.drop_behind = ram_budget_bytes_.has_value();

@@ -106,7 +106,7 @@ absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options) {
   }
 
   const uint32_t num_threads =
-      options.num_threads != 0 ? options.num_threads : AvailableProcessors();
+      options.num_threads != 0 ? options.num_threads : AvailableCores();
   const ModelFootprint model =
       MeasureModel(checkpoint, summary.config, weights, options.kv_dtype);
   const Sizes sizes = {model, summary.config, num_threads};

@@ -11,11 +11,25 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace lowmem {
 
-// At least 1. `root` is put before the paths /proc and /sys.
+// `root` is put before the paths /proc and /sys. All results are at least 1.
+
+// Hardware threads that may run at a time.
 uint32_t AvailableProcessors(const std::string& root = "");
+
+// Physical cores that may run at a time: as many threads as it pays to compute
+// with, since hardware threads of one core share what matrix products need.
+uint32_t AvailableCores(const std::string& root = "");
+
+// Physical cores to which these hardware threads belong, by /sys. As many as
+// there are hardware threads where /sys does not say, or says of one core that
+// it has more than 8, as some virtual machines do. Cores of different kinds
+// count alike.
+uint32_t CoresOf(absl::Span<const uint32_t> processors,
+                 const std::string& root);
 
 // Processors that cpu.max of cgroup v2 ("200000 100000", "max 100000") grants,
 // rounded up; nullopt without a limit or for other text.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One atomic word says which job is open and how many workers are in it. A worker
-// joins an open job by adding one; the caller works too, closes the job when the
-// items are handed out, and waits for those who joined. A worker that wakes too
-// late finds the job closed, so a short loop never waits for a sleeper.
+// One atomic word says which job is open and how many workers are in it. A
+// worker joins an open job by adding one; the caller works too, closes the job
+// when the items are handed out, and waits for those who joined. A worker that
+// wakes too late finds the job closed, so a short loop never waits for a
+// sleeper.
 //
-// A token takes a few hundred loops with short gaps, and waking a thread costs as
-// much as a small loop, so both sides spin for kSpinTime before they sleep.
+// A token takes a few hundred loops with short gaps, and waking a thread costs
+// as much as a small loop, so both sides spin for kSpinTime before they sleep.
 
 #include "storage/base/thread_pool.h"
 
@@ -32,8 +33,8 @@ constexpr size_t kMaxThreads = 1024;
 constexpr auto kSpinTime = std::chrono::microseconds(60);
 constexpr int kPausesPerClockRead = 32;
 
-// Enough pieces that a core which runs at half speed costs little, few enough that
-// the counter is touched rarely.
+// Enough pieces that a core which runs at half speed costs little, few enough
+// that the counter is touched rarely.
 constexpr size_t kPiecesPerThread = 8;
 
 inline void Pause() {
@@ -72,10 +73,10 @@ class SpinningThreadPool final : public ThreadPool {
     for (std::thread& worker : workers_) worker.join();
   }
 
-  absl::Status Start(size_t num_threads) {
-    // With more threads than cores a spinner takes the core from the one that it
-    // waits for.
-    if (num_threads > std::thread::hardware_concurrency()) {
+  absl::Status Start(size_t num_threads, size_t num_processors) {
+    // With more threads than processors a spinner takes the processor from the
+    // one that it waits for, or the time of a quota from all.
+    if (num_threads > num_processors) {
       spin_time_ = std::chrono::microseconds(0);
     }
     workers_.reserve(num_threads - 1);
@@ -92,6 +93,7 @@ class SpinningThreadPool final : public ThreadPool {
   }
 
   size_t num_threads() const override { return workers_.size() + 1; }
+  bool spins() const override { return spin_time_.count() > 0; }
 
   void ParallelFor(size_t num_items, size_t grain, RangeBody body) override {
     if (num_items == 0) return;
@@ -201,7 +203,8 @@ class SpinningThreadPool final : public ThreadPool {
   std::vector<std::thread> workers_;
   Job job_ = {};  // written while no worker is inside
 
-  // Apart from each other: everybody adds to one while everybody polls the other.
+  // Apart from each other: everybody adds to one while everybody polls the
+  // other.
   alignas(64) std::atomic<uint64_t> state_{0};
   alignas(64) std::atomic<size_t> next_piece_{0};
 
@@ -216,14 +219,16 @@ class SpinningThreadPool final : public ThreadPool {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ThreadPool>> ThreadPool::Create(
-    size_t num_threads) {
+    size_t num_threads, size_t num_processors) {
   if (num_threads == 0 || num_threads > kMaxThreads) {
     return absl::InvalidArgumentError(
         absl::StrCat("threads: out of range; expected 1 to ", kMaxThreads,
                      ", got ", num_threads));
   }
+  if (num_processors == 0) num_processors = std::thread::hardware_concurrency();
   auto pool = std::make_unique<SpinningThreadPool>();
-  if (absl::Status started = pool->Start(num_threads); !started.ok()) {
+  if (absl::Status started = pool->Start(num_threads, num_processors);
+      !started.ok()) {
     return started;
   }
   return pool;

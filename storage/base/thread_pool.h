@@ -12,17 +12,23 @@
 
 namespace lowmem {
 
-// Thread safety: ParallelFor from one thread at a time, never from inside a body.
-// Memory: no allocation per call.
+// Thread safety: ParallelFor from one thread at a time, never from inside a
+// body. Memory: no allocation per call.
 class ThreadPool {
  public:
   // `num_threads` counts the calling thread, so 1 starts no worker.
-  // Errors: kInvalidArgument for 0 or more than 1024; kResourceExhausted when the
-  // system refuses a thread.
-  static absl::StatusOr<std::unique_ptr<ThreadPool>> Create(size_t num_threads);
+  // `num_processors` is how many of them may run at a time, by affinity and by
+  // quota; 0: what affinity allows.
+  // Errors: kInvalidArgument for 0 or more than 1024; kResourceExhausted when
+  // the system refuses a thread.
+  static absl::StatusOr<std::unique_ptr<ThreadPool>> Create(
+      size_t num_threads, size_t num_processors = 0);
 
   virtual ~ThreadPool() = default;
   virtual size_t num_threads() const = 0;
+  // Whether threads that wait keep their processors for some microseconds
+  // before they sleep: not where there are more threads than processors.
+  virtual bool spins() const = 0;
 
   // Calls body(begin, end, thread_idx) over disjoint ranges that cover
   // [0, num_items), and returns when all are done. Ranges start at multiples of

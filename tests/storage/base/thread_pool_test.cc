@@ -34,6 +34,29 @@ TEST(ThreadPoolTest, NumberOfThreadsIsChecked) {
   EXPECT_EQ(MakePool(3)->num_threads(), 3u);
 }
 
+TEST(ThreadPoolTest, MoreThreadsThanProcessorsDoNotSpin) {
+  struct Case {
+    size_t num_threads, num_processors;
+    bool spins;
+  };
+  for (const Case& c :
+       {Case{1, 1, true}, Case{2, 1, false}, Case{2, 2, true}, Case{2, 3, true},
+        Case{5, 4, false}, Case{64, 0, std::thread::hardware_concurrency() >= 64}}) {
+    absl::StatusOr<std::unique_ptr<ThreadPool>> pool =
+        ThreadPool::Create(c.num_threads, c.num_processors);
+    ASSERT_THAT(pool, testing::IsOk());
+    EXPECT_EQ((*pool)->spins(), c.spins)
+        << c.num_threads << " " << c.num_processors;
+    std::atomic<size_t> num_items{0};
+    for (int round = 0; round < 3; ++round) {
+      (*pool)->ParallelFor(100, 1, [&](size_t begin, size_t end, size_t) {
+        num_items.fetch_add(end - begin);
+      });
+    }
+    EXPECT_EQ(num_items.load(), 300u);
+  }
+}
+
 TEST(ThreadPoolTest, EveryItemOnceForAllGrainsAndThreadCounts) {
   for (const size_t num_threads : {1, 2, 3, 7}) {
     const std::unique_ptr<ThreadPool> pool = MakePool(num_threads);
@@ -41,16 +64,17 @@ TEST(ThreadPoolTest, EveryItemOnceForAllGrainsAndThreadCounts) {
       for (const size_t grain : {0, 1, 3, 16, 999, 1000, 5000}) {
         std::vector<std::atomic<int>> visits(num_items);
         std::atomic<int> num_bad{0};
-        pool->ParallelFor(
-            num_items, grain, [&](size_t begin, size_t end, size_t thread_idx) {
-              if (begin >= end || end > num_items ||
-                  thread_idx >= num_threads ||
-                  (grain > 0 && begin % grain != 0)) {
-                num_bad.fetch_add(1);
-                return;
-              }
-              for (size_t i = begin; i < end; ++i) visits[i].fetch_add(1);
-            });
+        pool->ParallelFor(num_items, grain,
+                          [&](size_t begin, size_t end, size_t thread_idx) {
+                            if (begin >= end || end > num_items ||
+                                thread_idx >= num_threads ||
+                                (grain > 0 && begin % grain != 0)) {
+                              num_bad.fetch_add(1);
+                              return;
+                            }
+                            for (size_t i = begin; i < end; ++i)
+                              visits[i].fetch_add(1);
+                          });
         EXPECT_EQ(num_bad.load(), 0) << num_threads << " threads, " << num_items
                                      << " items, grain " << grain;
         for (const std::atomic<int>& count : visits) ASSERT_EQ(count.load(), 1);
@@ -96,8 +120,8 @@ TEST(ThreadPoolTest, WorkersTakePart) {
   EXPECT_EQ(num_inside.load(), 2);
 }
 
-// What the body wrote without atomics is the caller's when the call returns, and
-// the next body's too; the thread sanitizer checks the same.
+// What the body wrote without atomics is the caller's when the call returns,
+// and the next body's too; the thread sanitizer checks the same.
 TEST(ThreadPoolTest, ReusedTenThousandTimesWithPlainWrites) {
   const std::unique_ptr<ThreadPool> pool = MakePool(3);
   std::vector<uint64_t> sums(48, 0);
