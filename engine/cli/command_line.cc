@@ -9,6 +9,7 @@
 #include "engine/cli/option_values.h"
 #include "engine/cli/ram_budget.h"
 #include "engine/cli/wrapped_help.h"
+#include "quant/simd_target.h"
 #include "storage/base/limits.h"
 #include "storage/base/status_macros.h"
 
@@ -24,6 +25,15 @@ constexpr uint32_t kMaxBenchTokens = 1u << 24;
 constexpr uint32_t kMaxRepeats = 1000;
 constexpr float kSmallestShare = 1e-6f;
 
+std::string VersionText() {
+  const SimdTarget target = ChosenSimdTarget();
+  return absl::StrCat(
+      "lowmem-run ", LOWMEM_VERSION, "\ninstruction set: ", target.name,
+      target.has_fused_multiply_add
+          ? " (results as on all with fused multiply-add)"
+          : " (no fused multiply-add: results may differ from other sets)");
+}
+
 }  // namespace
 
 CommandLine::CommandLine()
@@ -31,13 +41,17 @@ CommandLine::CommandLine()
            "lowmem-run") {
   app_.formatter(std::make_shared<WrappedHelp>());
   app_.require_subcommand(0, 1);  // a missing one gets a message of our own
-  app_.set_version_flag("--version", "lowmem-run " LOWMEM_VERSION,
-                        "Print the version and exit");
+  app_.set_version_flag("--version", VersionText,
+                        "Print the version and the instruction set in use, and "
+                        "exit");
   app_.set_help_flag("-h,--help", "Print this help and exit");
   app_.add_flag("--help-man", wants_manual_)->group("");
   app_.footer(
       "Options above may also stand behind the command. SIZE is a number of\n"
       "bytes, or one with K, M, G or T (powers of 1024): 512M, 1.5G.\n\n"
+      "The same input gives the same result on every instruction set with\n"
+      "fused multiply-add (AVX2, AVX-512, NEON); on one without (SSE4 and\n"
+      "scalar) it may differ from theirs, but not from run to run.\n\n"
       "Example:\n"
       "  lowmem-run -m models/smollm2-bf16 generate -p \"Once upon a time\" -n "
       "64\n\n"
@@ -240,9 +254,10 @@ void CommandLine::DefineInfo() {
       AddCommand("info", "Family, size, memory forecast and tensors of a model",
                  "lowmem-run -m models/smollm2-bf16 info --tensors");
   command.add_flag("--tensors", flags_.info.tensors, "List every tensor");
-  command.add_flag("--plan", flags_.info.plan,
-                   "Which rows stay in memory under --ram-budget, and what each "
-                   "kind of memory takes");
+  command.add_flag(
+      "--plan", flags_.info.plan,
+      "Which rows stay in memory under --ram-budget, and what each "
+      "kind of memory takes");
   options_.AddCount(command, "--ctx",
                     "Longest sequence to plan for, in tokens. Default: the "
                     "longest that leaves most of the budget to weights",

@@ -234,10 +234,12 @@ TEST(UsageTest, VersionAndHelpTakeAtMost8MegabytesOfMemory) {
   }
 }
 
-TEST(UsageTest, VersionIsOneLine) {
+TEST(UsageTest, VersionIsALineAndTheInstructionSetAnother) {
   const SubprocessResult result = RunCli({"--version"});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.out, ::testing::MatchesRegex("lowmem-run [0-9.]+\n"));
+  EXPECT_THAT(result.out, ::testing::MatchesRegex(
+                              "lowmem-run [0-9.]+\n"
+                              "instruction set: [A-Z0-9_-]+ \\(.+\\)\n"));
 }
 
 }  // namespace

@@ -3,12 +3,17 @@
 // tests/e2e/usage_test.cc.
 #include "engine/cli/flags.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "quant/simd_target.h"
 #include "tests/support/status_matchers.h"
 
 namespace lowmem::cli {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Flags Parse(std::vector<const char*> args) {
   args.insert(args.begin(), "lowmem-run");
@@ -117,6 +122,16 @@ TEST(FlagsTest, HelpVersionAndManualAreTexts) {
     EXPECT_FALSE(line.flags.has_value());
     EXPECT_EQ(line.text.back(), '\n');
   }
+}
+
+TEST(FlagsTest, VersionNamesTheInstructionSetInUse) {
+  const char* args[] = {"lowmem-run", "--version"};
+  ASSERT_OK_AND_ASSIGN(const ParsedCommandLine line, ParseCommandLine(2, args));
+  const SimdTarget target = ChosenSimdTarget();
+  EXPECT_THAT(line.text, HasSubstr(absl::StrCat(
+                             "\ninstruction set: ", target.name, " (")));
+  EXPECT_EQ(absl::StrContains(line.text, "no fused multiply-add"),
+            !target.has_fused_multiply_add);
 }
 
 }  // namespace
