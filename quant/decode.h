@@ -11,13 +11,15 @@
 
 namespace lowmem {
 
-// Decodes `num_elements` values from `src` (no alignment) into `dst`. Bit-equal to
-// ggml's dequantize_row_* and to IEEE conversion; denormals, infinities and NaN of
-// F16 and BF16 are kept.
-// REQUIRES: TraitsOf(dtype).decodable; num_elements is a multiple of the block.
-void DecodeRow(DType dtype, const uint8_t* src, size_t num_elements, float* dst);
+// Decodes `num_elements` values from `src` (no alignment) into `dst`. Bit-equal
+// to ggml's dequantize_row_* and to IEEE conversion; denormals, infinities and
+// NaN of F16 and BF16 are kept. REQUIRES: TraitsOf(dtype).decodable;
+// num_elements is a multiple of the block.
+void DecodeRow(DType dtype, const uint8_t* src, size_t num_elements,
+               float* dst);
 
-// Whether DecodeRow takes the type: TraitsOf(dtype).decodable, from quant's side.
+// Whether DecodeRow takes the type: TraitsOf(dtype).decodable, from quant's
+// side.
 bool HasDecoder(DType dtype);
 
 }  // namespace lowmem

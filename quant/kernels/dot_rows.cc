@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/kernels/dot_rows.h"
 
-#include "quant/decode.h"
+#include "quant/kernels/block_kernels.h"
 #include "quant/kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -36,40 +36,15 @@ void DotFloatRows(const WeightRows& weights, size_t row_begin, size_t row_end,
   }
 }
 
-// Block types: decoded piece by piece into the first-level cache.
-void DotBlockRows(const WeightRows& weights, size_t row_begin, size_t row_end,
-                  const float* x, float* out) {
-  constexpr size_t kPieceCols = 512;  // whole blocks of every type
-  const DTypeTraits& traits = TraitsOf(weights.dtype);
-  HWY_ALIGN float piece[kPieceCols];
-  const uint8_t* const rows[1] = {reinterpret_cast<const uint8_t*>(piece)};
-  for (size_t row = row_begin; row < row_end; ++row) {
-    const uint8_t* src = weights.data + row * weights.row_bytes;
-    Lanes acc[1] = {ZeroLanes()};
-    for (size_t col = 0; col < weights.num_cols; col += kPieceCols) {
-      const size_t num_cols = HWY_MIN(kPieceCols, weights.num_cols - col);
-      DecodeRow(weights.dtype,
-                src + col / traits.block_elements * traits.block_bytes,
-                num_cols, piece);
-      for (size_t i = 0; i < num_cols; i += kNumLanes) {
-        AddGroup<F32Weights>(rows, i * sizeof(float), x + col + i, acc);
-      }
-    }
-    out[row] = SumOfLanes(acc[0]);
-  }
-}
-
-void DotRowsOnTarget(const WeightRows& weights, size_t row_begin,
-                     size_t row_end, const float* x, float* out) {
+void DotFloatRowsOnTarget(const WeightRows& weights, size_t row_begin,
+                          size_t row_end, const float* x, float* out) {
   switch (weights.dtype) {
     case DType::kF32:
       return DotFloatRows<F32Weights>(weights, row_begin, row_end, x, out);
     case DType::kF16:
       return DotFloatRows<F16Weights>(weights, row_begin, row_end, x, out);
-    case DType::kBF16:
-      return DotFloatRows<BF16Weights>(weights, row_begin, row_end, x, out);
     default:
-      return DotBlockRows(weights, row_begin, row_end, x, out);
+      return DotFloatRows<BF16Weights>(weights, row_begin, row_end, x, out);
   }
 }
 
@@ -81,11 +56,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lowmem {
 
-HWY_EXPORT(DotRowsOnTarget);
+HWY_EXPORT(DotFloatRowsOnTarget);
 
 void DotRows(const WeightRows& weights, size_t row_begin, size_t row_end,
              const float* x, float* out) {
-  HWY_DYNAMIC_DISPATCH(DotRowsOnTarget)(weights, row_begin, row_end, x, out);
+  const RowDotter dot_blocks = KernelsOf(weights.dtype).dot_rows;
+  if (dot_blocks != nullptr) {
+    return dot_blocks(weights, row_begin, row_end, x, out);
+  }
+  HWY_DYNAMIC_DISPATCH(DotFloatRowsOnTarget)
+  (weights, row_begin, row_end, x, out);
 }
 
 }  // namespace lowmem

@@ -32,6 +32,9 @@ inline constexpr size_t kNumLanes = 16;
 inline constexpr size_t kVecLanes = hn::MaxLanes(FloatTag());
 inline constexpr size_t kNumVecs = kNumLanes / kVecLanes;
 
+// What a prefetch brings.
+inline constexpr size_t kCacheLineBytes = 64;
+
 // Sum of a vector's lanes: halves are added until one lane is left.
 template <class D>
 HWY_INLINE float SumOfVector(D d, hn::Vec<D> v) {

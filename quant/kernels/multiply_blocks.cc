@@ -38,8 +38,7 @@ struct Scratch {
 // The processor sees no stream in pieces of rows, so they are asked for one
 // tile or panel ahead (Q6_K: twice as fast for 2 tokens).
 HWY_INLINE void PrefetchBytes(const uint8_t* src, size_t num_bytes) {
-  constexpr size_t kLineBytes = 64;
-  for (size_t ofs = 0; ofs < num_bytes; ofs += kLineBytes) {
+  for (size_t ofs = 0; ofs < num_bytes; ofs += kCacheLineBytes) {
     hwy::Prefetch(src + ofs);
   }
 }

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "quant/kernels/float_weights-inl.h"
 #include "quant/kernels/lanes-inl.h"
@@ -25,6 +26,11 @@ namespace HWY_NAMESPACE {
 // One row's sum is a chain of additions with a latency of 4 cycles, so rows are
 // taken several at a time: as many as leave registers for the weights.
 inline constexpr size_t kRowsAtOnce = kNumVecs <= 2 ? 4 : kNumVecs <= 4 ? 2 : 1;
+
+// Rows are asked for this far ahead, which is the next rows where they are
+// short (one Zen 5 thread, bf16 from memory, GB/s without it, with 1024, 2048
+// and 4096: 576 columns 25, 30, 31, 30; 4864 columns 32, 32, 35, 30).
+inline constexpr size_t kRowPrefetchBytes = 2048;
 
 // acc[r] += 16 columns of row r times x[0, 16), by fused multiply-add.
 template <class W, size_t kNumRows>
@@ -52,7 +58,19 @@ HWY_INLINE void DotGroupOfRows(const uint8_t* const (&rows)[kNumRows],
   for (size_t r = 0; r < kNumRows; ++r) acc[r] = ZeroLanes();
 
   const size_t num_whole = num_cols - num_cols % kNumLanes;
-  for (size_t col = 0; col < num_whole; col += kNumLanes) {
+  constexpr size_t kLineCols = kCacheLineBytes / W::kElementBytes;
+  size_t col = 0;
+  for (; col + kLineCols <= num_whole; col += kLineCols) {
+    LOWMEM_UNROLL
+    for (size_t r = 0; r < kNumRows; ++r) {
+      hwy::Prefetch(rows[r] + col * W::kElementBytes + kRowPrefetchBytes);
+    }
+    LOWMEM_UNROLL
+    for (size_t i = col; i < col + kLineCols; i += kNumLanes) {
+      AddGroup<W>(rows, i * W::kElementBytes, x + i, acc);
+    }
+  }
+  for (; col < num_whole; col += kNumLanes) {
     AddGroup<W>(rows, col * W::kElementBytes, x + col, acc);
   }
   if (num_whole != num_cols) {

@@ -2,8 +2,8 @@
 // Which instruction sets the kernels are compiled for. Included before any
 // header of Highway in every file that includes one.
 //
-// x86: AVX3 (AVX-512), AVX2, SSE4 and a scalar fallback, chosen when the program
-// runs. SSSE3 is left out: hardly any processor has it without SSE4.
+// x86: AVX3 (AVX-512), AVX2, SSE4 and a scalar fallback, chosen when the
+// program runs. SSSE3 is left out: hardly any processor has it without SSE4.
 //
 // aarch64: NEON, which every such processor has, chosen when compiling. Highway
 // 1.0.3 would ask for AES when the program runs, which a Raspberry Pi 4 lacks,

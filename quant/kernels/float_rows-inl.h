@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of 16 and 32-bit floats.
 
-#if defined(LOWMEM_QUANT_DECODE_FLOAT_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef LOWMEM_QUANT_DECODE_FLOAT_INL_H_
-#undef LOWMEM_QUANT_DECODE_FLOAT_INL_H_
+#if defined(LOWMEM_QUANT_KERNELS_FLOAT_ROWS_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef LOWMEM_QUANT_KERNELS_FLOAT_ROWS_INL_H_
+#undef LOWMEM_QUANT_KERNELS_FLOAT_ROWS_INL_H_
 #else
-#define LOWMEM_QUANT_DECODE_FLOAT_INL_H_
+#define LOWMEM_QUANT_KERNELS_FLOAT_ROWS_INL_H_
 #endif
 
 #include <cstddef>

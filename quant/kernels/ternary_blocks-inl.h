@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // TQ1_0 and TQ2_0: values -1, 0, 1 under one scale for 256.
 
-#if defined(LOWMEM_QUANT_DECODE_TERNARY_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef LOWMEM_QUANT_DECODE_TERNARY_INL_H_
-#undef LOWMEM_QUANT_DECODE_TERNARY_INL_H_
+#if defined(LOWMEM_QUANT_KERNELS_TERNARY_BLOCKS_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef LOWMEM_QUANT_KERNELS_TERNARY_BLOCKS_INL_H_
+#undef LOWMEM_QUANT_KERNELS_TERNARY_BLOCKS_INL_H_
 #else
-#define LOWMEM_QUANT_DECODE_TERNARY_INL_H_
+#define LOWMEM_QUANT_KERNELS_TERNARY_BLOCKS_INL_H_
 #endif
 
 #include <cstddef>
@@ -13,6 +14,7 @@
 
 #include "hwy/highway.h"
 #include "quant/block_sizes.h"
+#include "quant/kernels/codes-inl.h"
 #include "quant/scalar_convert.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -52,23 +54,35 @@ inline void DecodeTQ1_0(const uint8_t* __restrict src, size_t num_elements,
   }
 }
 
-inline void DecodeTQ2_0(const uint8_t* __restrict src, size_t num_elements,
-                        float* __restrict dst) {
+struct TQ2_0Block {
   // 64 bytes of four values (a byte holds j, j + 32, j + 64, j + 96 of its
   // half), f16 scale.
-  constexpr size_t kBytes = 66;
-  for (size_t i = 0; i < num_elements; i += kSuperBlock, src += kBytes) {
-    const float scale = F16ToF32(LoadU16(src + 64));
-    for (size_t run = 0; run < 8; ++run) {
-      const uint8_t* packed = src + 32 * (run / 4);
-      const int shift = 2 * static_cast<int>(run % 4);
-      float* out = dst + i + 32 * run;
-      for (size_t j = 0; j < 32; ++j) {
-        out[j] = scale * static_cast<float>(((packed[j] >> shift) & 3) - 1);
-      }
+  static constexpr size_t kElements = kSuperBlock;
+  static constexpr size_t kBytes = 66;
+  static constexpr size_t kNumParts = 1;
+  explicit HWY_INLINE TQ2_0Block(const uint8_t* bytes) : block(bytes) {}
+  template <size_t kPart, class Sink>
+  HWY_INLINE void Decode(Sink sink) const {
+    const FloatVec scale = LastHalf(block + kBytes);
+    for (size_t half = 0; half < 2; ++half) {
+      const Codes packed[2] = {LoadCodes(block + 32 * half),
+                               LoadCodes(block + 32 * half + 16)};
+      const auto emit = [&](size_t k, Codes codes) HWY_ATTR {
+        sink(8 * half + k, Scaled(Less<1>(codes), scale));
+      };
+      emit(0, Bits<0, 3>(packed[0]));
+      emit(1, Bits<0, 3>(packed[1]));
+      emit(2, Bits<2, 3>(packed[0]));
+      emit(3, Bits<2, 3>(packed[1]));
+      emit(4, Bits<4, 3>(packed[0]));
+      emit(5, Bits<4, 3>(packed[1]));
+      emit(6, Bits<6, 3>(packed[0]));
+      emit(7, Bits<6, 3>(packed[1]));
     }
   }
-}
+
+  const uint8_t* block;
+};
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE

@@ -3,11 +3,11 @@
 // two of four) from a codebook, signs apart; a 4-bit scale for each 16 or 32
 // values.
 
-#if defined(LOWMEM_QUANT_DECODE_IQ_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef LOWMEM_QUANT_DECODE_IQ_INL_H_
-#undef LOWMEM_QUANT_DECODE_IQ_INL_H_
+#if defined(LOWMEM_QUANT_KERNELS_IQ_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOWMEM_QUANT_KERNELS_IQ_ROWS_INL_H_
+#undef LOWMEM_QUANT_KERNELS_IQ_ROWS_INL_H_
 #else
-#define LOWMEM_QUANT_DECODE_IQ_INL_H_
+#define LOWMEM_QUANT_KERNELS_IQ_ROWS_INL_H_
 #endif
 
 #include <cstddef>
@@ -16,8 +16,9 @@
 #include "hwy/highway.h"
 #include "quant/block_sizes.h"
 #include "quant/iq_codebooks.h"
+#include "quant/kernels/write_scaled-inl.h"
 #include "quant/scalar_convert.h"
-#include "quant/write_scaled-inl.h"
+#include "quant/word_bytes.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lowmem {
