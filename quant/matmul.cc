@@ -3,16 +3,19 @@
 #include "quant/matmul.h"
 
 #include "quant/kernels/dot_rows.h"
-#include "quant/kernels/multiply_blocks.h"
 #include "quant/kernels/multiply_floats.h"
+#include "quant/kernels/multiply_rows.h"
 
 namespace lowmem {
 namespace {
 
 // Short ranges would bring the rows that are walked together close to another.
 constexpr size_t kRowsForOneToken = 16;
-// A multiple of the heights of tiles, 5 and 3, so that tiles are whole.
-constexpr size_t kRowsForTokens = 30;
+// Whole tiles of every target, far enough apart.
+constexpr size_t kRowsForFewTokens = 24;
+// From so many tokens on it pays to decode floats, too, before they are
+// multiplied.
+constexpr size_t kManyTokens = 16;
 
 }  // namespace
 
@@ -28,8 +31,8 @@ void MatMul(const WeightRows& weights, const float* x, size_t x_stride,
     return;
   }
   const Tokens tokens{x, x_stride, num_tokens, out, out_stride};
-  if (TraitsOf(weights.dtype).block_elements == 1) {
-    pool.ParallelFor(weights.num_rows, kRowsForTokens,
+  if (num_tokens < kManyTokens && TraitsOf(weights.dtype).block_elements == 1) {
+    pool.ParallelFor(weights.num_rows, kRowsForFewTokens,
                      [&](size_t begin, size_t end, size_t) {
                        MultiplyFloats(weights, begin, end, tokens);
                      });
@@ -37,7 +40,7 @@ void MatMul(const WeightRows& weights, const float* x, size_t x_stride,
   }
   pool.ParallelFor(weights.num_rows, kRowsPerBlock,
                    [&](size_t begin, size_t end, size_t) {
-                     MultiplyBlocks(weights, begin, end, tokens);
+                     MultiplyRows(weights, begin, end, tokens);
                    });
 }
 

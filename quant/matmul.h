@@ -35,7 +35,7 @@ struct WeightRows {
 //   out  [num_tokens, out_stride], num_rows of each row written
 // REQUIRES: TraitsOf(weights.dtype).decodable; num_cols is a multiple of its
 // block; out does not overlap x. Memory: nothing from the heap; up to 4 KiB of
-// stack a thread, 160 KiB for block types and several tokens.
+// stack a thread, 128 KiB for several tokens.
 void MatMul(const WeightRows& weights, const float* x, size_t x_stride,
             size_t num_tokens, float* out, size_t out_stride, ThreadPool& pool);
 

@@ -14,6 +14,8 @@
 #include "bench/quant/read_buffer.h"
 #include "benchmark/benchmark.h"
 #include "quant/matmul.h"
+#include "storage/base/aligned_buffer.h"
+#include "storage/base/memory_account.h"
 #include "storage/base/thread_pool.h"
 
 namespace lowmem::bench {
@@ -48,15 +50,20 @@ void BM_MatMul(benchmark::State& state, DType dtype, Shape shape,
   const size_t row_bytes = *RowBytes(dtype, shape.num_cols);
   const size_t matrix_bytes = row_bytes * shape.num_rows;
   const size_t num_matrices = kBufferBytes / matrix_bytes;
-  const std::vector<float> x(num_tokens * shape.num_cols, 1e-3f);
+  // On a cache line, as the buffers of a forward pass are.
+  MemoryAccount account("x", MemoryAccount::kUnlimited, nullptr);
+  AlignedBuffer x_bytes = *AlignedBuffer::Allocate(
+      num_tokens * shape.num_cols * sizeof(float), account);
+  float* x = reinterpret_cast<float*>(x_bytes.data());
+  std::fill_n(x, num_tokens * shape.num_cols, 1e-3f);
   std::vector<float> out(num_tokens * shape.num_rows);
   size_t matrix_idx = 0;
   const Stopwatch watch;
   for (auto _ : state) {
     const WeightRows weights{dtype, buffer.data() + matrix_idx * matrix_bytes,
                              row_bytes, shape.num_rows, shape.num_cols};
-    MatMul(weights, x.data(), shape.num_cols, num_tokens, out.data(),
-           shape.num_rows, *pool);
+    MatMul(weights, x, shape.num_cols, num_tokens, out.data(), shape.num_rows,
+           *pool);
     benchmark::DoNotOptimize(out.data());
     matrix_idx = (matrix_idx + 1) % num_matrices;
   }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of stored rows with several tokens. Every weight is decoded once for
+// a block of tokens.
+
+#ifndef LOWMEM_QUANT_KERNELS_MULTIPLY_ROWS_H_
+#define LOWMEM_QUANT_KERNELS_MULTIPLY_ROWS_H_
+
+#include <cstddef>
+
+#include "quant/kernels/tokens.h"
+#include "quant/matmul.h"
+
+namespace lowmem {
+
+// Ranges that begin at a multiple of this waste no work: whole tiles of every
+// target.
+inline constexpr size_t kRowsPerBlock = 12;
+
+// Dot products of rows row_begin <= r < row_end with all tokens, in the order
+// of matmul.h. Chooses the instruction set once per call. Memory: up to 128 KiB
+// of stack.
+void MultiplyRows(const WeightRows& weights, size_t row_begin, size_t row_end,
+                  const Tokens& tokens);
+
+}  // namespace lowmem
+
+#endif  // LOWMEM_QUANT_KERNELS_MULTIPLY_ROWS_H_
