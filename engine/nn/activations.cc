@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/nn/attend.h"
 #include "storage/base/status_macros.h"
 
 namespace lowmem {
@@ -33,7 +34,8 @@ std::array<Buffer, 13> BuffersOf(const ModelConfig& config,
       {"up", tokens * config.ff_dim, &Activations::up},
       {"rope cos", tokens * (config.head_dim / 2), &Activations::rope_cos},
       {"rope sin", tokens * (config.head_dim / 2), &Activations::rope_sin},
-      {"attention scores", uint64_t{limits.num_threads} * limits.context_tokens,
+      {"attention scores",
+       ScoreFloats(config, limits.chunk_tokens, limits.context_tokens),
        &Activations::scores},
       {"vector", longest_vector, &Activations::vector},
       {"logits",

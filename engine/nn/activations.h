@@ -18,8 +18,7 @@ namespace lowmem {
 struct ActivationLimits {
   uint32_t chunk_tokens = 0;    // tokens that go through a layer together
   uint32_t context_tokens = 0;  // positions a token may attend to
-  uint32_t num_threads = 0;
-  uint64_t logit_bytes = 0;  // at least one row is held all the same
+  uint64_t logit_bytes = 0;     // at least one row is held all the same
 };
 
 // Ownership: owns the arena; movable, and the spans stay valid.
@@ -52,7 +51,7 @@ struct Activations {
   absl::Span<float> up;        // [chunk_tokens, ff_dim]
   absl::Span<float> rope_cos;  // [chunk_tokens, head_dim / 2]
   absl::Span<float> rope_sin;  // [chunk_tokens, head_dim / 2]
-  absl::Span<float> scores;    // [num_threads, context_tokens]
+  absl::Span<float> scores;    // [ScoreFloats of attend.h]
   // A norm's weight or a bias, decoded: as long as the longest.
   absl::Span<float> vector;
   absl::Span<float> logits;  // [logit_tokens, vocab_size]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal attention with grouped heads over the pages of the cache.
+// The attention block of a layer.
 
 #ifndef LOWMEM_ENGINE_NN_ATTENTION_H_
 #define LOWMEM_ENGINE_NN_ATTENTION_H_
@@ -24,18 +24,6 @@ absl::Status RunAttention(PassContext& pass, const ModelConfig& config,
                           const LayerTensors& layer, uint32_t layer_idx,
                           const Chunk& chunk, uint32_t first_slow_pair,
                           Activations& act, KvCache& kv);
-
-// Attention proper: out = softmax(q k^T / sqrt(head_dim)) v, for each token
-// over the positions up to its own, all as the cache keeps them, the chunk's
-// own too. Head i reads key-value head i / (num_heads / num_kv_heads). Each
-// output is computed by one thread in the order of positions, so it depends
-// neither on the chunk nor on the threads.
-//   q, out  [chunk.num_tokens, num_heads, head_dim]
-//   scores  [num_threads, context], context >= the last position + 1
-// Errors: kCancelled.
-absl::Status Attend(const PassContext& pass, const ModelConfig& config,
-                    uint32_t layer_idx, const Chunk& chunk, const float* q,
-                    const KvCache& kv, absl::Span<float> scores, float* out);
 
 }  // namespace lowmem
 

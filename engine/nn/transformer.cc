@@ -20,8 +20,7 @@
 namespace lowmem {
 namespace {
 
-absl::StatusOr<ActivationLimits> LimitsOf(const TransformerOptions& options,
-                                          size_t num_threads) {
+absl::StatusOr<ActivationLimits> LimitsOf(const TransformerOptions& options) {
   if (options.max_chunk_tokens == 0 || options.max_context_tokens == 0) {
     return absl::InvalidArgumentError(
         "transformer: chunk and context: expected at least one token");
@@ -30,7 +29,6 @@ absl::StatusOr<ActivationLimits> LimitsOf(const TransformerOptions& options,
   limits.chunk_tokens =
       std::min(options.max_chunk_tokens, options.max_context_tokens);
   limits.context_tokens = options.max_context_tokens;
-  limits.num_threads = static_cast<uint32_t>(num_threads);
   limits.logit_bytes = options.max_logit_bytes;
   return limits;
 }
@@ -239,10 +237,8 @@ absl::Status ForwardObserver::OnFinalNorm(uint64_t, absl::Span<const float>) {
 }
 
 absl::StatusOr<uint64_t> Transformer::ActivationBytes(
-    const ModelConfig& config, const TransformerOptions& options,
-    uint32_t num_threads) {
-  LOWMEM_ASSIGN_OR_RETURN(const ActivationLimits limits,
-                          LimitsOf(options, num_threads));
+    const ModelConfig& config, const TransformerOptions& options) {
+  LOWMEM_ASSIGN_OR_RETURN(const ActivationLimits limits, LimitsOf(options));
   return Activations::BytesFor(config, limits);
 }
 
@@ -250,8 +246,7 @@ absl::StatusOr<std::unique_ptr<Transformer>> Transformer::Create(
     const ModelConfig& config, const Checkpoint& checkpoint,
     const ModelWeights& weights, WeightSource& source, ThreadPool& pool,
     const TransformerOptions& options, MemoryAccount& account) {
-  LOWMEM_ASSIGN_OR_RETURN(const ActivationLimits limits,
-                          LimitsOf(options, pool.num_threads()));
+  LOWMEM_ASSIGN_OR_RETURN(const ActivationLimits limits, LimitsOf(options));
   LOWMEM_ASSIGN_OR_RETURN(Activations act,
                           Activations::Create(config, limits, account));
   const PassContext pass = {

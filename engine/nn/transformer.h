@@ -48,9 +48,9 @@ struct TransformerOptions {
   uint32_t max_chunk_tokens = 128;
   // Positions the attention scores must hold: the longest context.
   uint32_t max_context_tokens = 4096;
-  // Logits held at once, those of one token at least. A pass over the head serves as
-  // many tokens as fit: 21 of SmolLM2, 6 of Qwen2.5. Computing then takes about
-  // as long as reading, so more would gain little.
+  // Logits held at once, those of one token at least. A pass over the head
+  // serves as many tokens as fit: 21 of SmolLM2, 6 of Qwen2.5. Computing then
+  // takes about as long as reading, so more would gain little.
   uint64_t max_logit_bytes = uint64_t{4} << 20;
 };
 
@@ -60,8 +60,7 @@ struct TransformerOptions {
 class Transformer {
  public:
   static absl::StatusOr<uint64_t> ActivationBytes(
-      const ModelConfig& config, const TransformerOptions& options,
-      uint32_t num_threads);
+      const ModelConfig& config, const TransformerOptions& options);
 
   // Errors: kResourceExhausted when `account` refuses the arena; what the
   // source returns.

@@ -64,7 +64,8 @@ HWY_INLINE Lanes ZeroLanes() {
   return lanes;
 }
 
-HWY_INLINE float SumOfLanes(const Lanes& lanes) {
+// Halves are added until one vector is left.
+HWY_INLINE FloatVec SumOfVectors(const Lanes& lanes) {
   FloatVec vec[kNumVecs];
   LOWMEM_UNROLL
   for (size_t v = 0; v < kNumVecs; ++v) vec[v] = lanes.vec[v];
@@ -73,7 +74,11 @@ HWY_INLINE float SumOfLanes(const Lanes& lanes) {
     LOWMEM_UNROLL
     for (size_t v = 0; v < half; ++v) vec[v] = hn::Add(vec[v], vec[v + half]);
   }
-  return SumOfVector(FloatTag(), vec[0]);
+  return vec[0];
+}
+
+HWY_INLINE float SumOfLanes(const Lanes& lanes) {
+  return SumOfVector(FloatTag(), SumOfVectors(lanes));
 }
 
 // The first `count` < 16 values of `src`, then zeros: the last group of a row

@@ -12,12 +12,14 @@
 #include "quant/scalar_convert.h"
 #include "tests/quant/kernels/each_target.h"
 #include "tests/quant/kernels/lane_reference.h"
+#include "tests/quant/kernels/one_row.h"
 #include "tests/support/status_matchers.h"
 
 namespace lowmem {
 namespace {
 
 using ::lowmem::testing::LaneDot;
+using ::lowmem::testing::OneRow;
 using ::lowmem::testing::RandomFloats;
 using ::lowmem::testing::SameBits;
 
@@ -96,7 +98,8 @@ TEST_P(EveryValueTest, OfQ8_0WithEveryScale) {
 std::vector<float> Scores(KvFormat format, const std::vector<float>& q,
                           const std::vector<uint8_t>& keys, size_t num_keys) {
   std::vector<float> out(num_keys);
-  DotKeys(format, q.data(), keys.data(), num_keys, q.size(), 1.0f, out.data());
+  DotKeys(format, OneRow(q.data(), q.size()), keys.data(), nullptr, num_keys,
+          1.0f, out.data(), num_keys);
   return out;
 }
 
@@ -104,7 +107,8 @@ std::vector<float> Scores(KvFormat format, const std::vector<float>& q,
 std::vector<float> Weighted(KvFormat format, float weight, const uint8_t* row,
                             size_t n) {
   std::vector<float> sum(n, 0.0f);
-  AddWeightedValues(format, &weight, row, 1, n, sum.data());
+  AddWeightedValues(format, &weight, 1, row, nullptr, 1, 0, n,
+                    OneRow(sum.data(), n));
   return sum;
 }
 

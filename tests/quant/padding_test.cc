@@ -13,6 +13,7 @@
 #include "quant/matmul.h"
 #include "tests/quant/kernels/each_target.h"
 #include "tests/quant/kernels/lane_reference.h"
+#include "tests/quant/kernels/one_row.h"
 #include "tests/quant/kernels/vector_reference.h"
 #include "tests/support/status_matchers.h"
 
@@ -21,6 +22,7 @@ namespace {
 
 using ::lowmem::testing::kNaN;
 using ::lowmem::testing::LaneDot;
+using ::lowmem::testing::OneRow;
 using ::lowmem::testing::Padded;
 using ::lowmem::testing::RandomFloats;
 using ::lowmem::testing::SameBits;
@@ -178,11 +180,12 @@ TEST_P(PaddingTest, AroundKeysAndValues) {
       const std::vector<float> weights = RandomFloats(kNumRows, 68);
       Padded query(q, n % 5), factors(weights, n % 3);
       Padded scores(std::vector<float>(kNumRows), n % 17);
-      DotKeys(format, query.data(), rows.Row(0), kNumRows, n, 0.5f,
-              scores.data());
+      const float* const query_row = query.data();
+      DotKeys(format, OneRow(query_row, n), rows.Row(0), nullptr, kNumRows,
+              0.5f, scores.data(), kNumRows);
       Padded sum(std::vector<float>(n, 0.0f), n % 17);
-      AddWeightedValues(format, factors.data(), rows.Row(0), kNumRows, n,
-                        sum.data());
+      AddWeightedValues(format, factors.data(), kNumRows, rows.Row(0), nullptr,
+                        kNumRows, 0, n, OneRow(sum.data(), n));
       EXPECT_TRUE(scores.NeighboursUntouched());
       EXPECT_TRUE(sum.NeighboursUntouched());
       for (size_t r = 0; r < kNumRows; ++r) {

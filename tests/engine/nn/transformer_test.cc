@@ -273,16 +273,14 @@ TEST_F(TransformerTest, CountsPassesAndBytes) {
 }
 
 TEST_F(TransformerTest, ArenaIsWhatWasForecastAndNeverGrows) {
-  constexpr uint32_t kThreads = 2;
   ASSERT_OK_AND_ASSIGN(auto run,
-                       ModelRun::Create(*model_, {.num_threads = kThreads,
+                       ModelRun::Create(*model_, {.num_threads = 2,
                                                   .chunk_tokens = 16,
                                                   .context_tokens = 64}));
   ASSERT_OK_AND_ASSIGN(
       const uint64_t forecast,
       Transformer::ActivationBytes(
-          model_->config, {.max_chunk_tokens = 16, .max_context_tokens = 64},
-          kThreads));
+          model_->config, {.max_chunk_tokens = 16, .max_context_tokens = 64}));
   EXPECT_EQ(run->transformer->arena_bytes(), forecast);
   const uint64_t held = run->account.used_bytes();
   Recording recording;
