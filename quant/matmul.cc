@@ -2,6 +2,8 @@
 // Chooses the kernel and splits the rows over the threads.
 #include "quant/matmul.h"
 
+#include <algorithm>
+
 #include "quant/kernels/dot_rows.h"
 #include "quant/kernels/multiply_floats.h"
 #include "quant/kernels/multiply_rows.h"
@@ -17,31 +19,71 @@ constexpr size_t kRowsForFewTokens = 24;
 // multiplied.
 constexpr size_t kManyTokens = 16;
 
+enum class Kernel { kDot, kMultiplyFloats, kMultiplyRows };
+
+Kernel KernelFor(DType dtype, size_t num_tokens) {
+  if (num_tokens == 1) return Kernel::kDot;
+  return num_tokens < kManyTokens && TraitsOf(dtype).block_elements == 1
+             ? Kernel::kMultiplyFloats
+             : Kernel::kMultiplyRows;
+}
+
+size_t GrainRows(const WeightRows& weights, size_t num_tokens) {
+  switch (KernelFor(weights.dtype, num_tokens)) {
+    case Kernel::kDot:
+      return kRowsForOneToken;
+    case Kernel::kMultiplyFloats:
+      return kRowsForFewTokens;
+    case Kernel::kMultiplyRows:
+      break;
+  }
+  return kRowsPerBlock;
+}
+
+void MultiplyRange(const WeightRows& weights, size_t begin, size_t end,
+                   const Tokens& tokens) {
+  switch (KernelFor(weights.dtype, tokens.num_tokens)) {
+    case Kernel::kDot:
+      return DotRows(weights, begin, end, tokens.x, tokens.out);
+    case Kernel::kMultiplyFloats:
+      return MultiplyFloats(weights, begin, end, tokens);
+    case Kernel::kMultiplyRows:
+      return MultiplyRows(weights, begin, end, tokens);
+  }
+}
+
 }  // namespace
 
 void MatMul(const WeightRows& weights, const float* x, size_t x_stride,
             size_t num_tokens, float* out, size_t out_stride,
             ThreadPool& pool) {
+  const MatMulPart part = {weights, out, out_stride};
+  MatMulAll(absl::MakeConstSpan(&part, 1), x, x_stride, num_tokens, pool);
+}
+
+void MatMulAll(absl::Span<const MatMulPart> parts, const float* x,
+               size_t x_stride, size_t num_tokens, ThreadPool& pool) {
   if (num_tokens == 0) return;
-  if (num_tokens == 1) {
-    pool.ParallelFor(weights.num_rows, kRowsForOneToken,
-                     [&](size_t begin, size_t end, size_t) {
-                       DotRows(weights, begin, end, x, out);
-                     });
-    return;
-  }
-  const Tokens tokens{x, x_stride, num_tokens, out, out_stride};
-  if (num_tokens < kManyTokens && TraitsOf(weights.dtype).block_elements == 1) {
-    pool.ParallelFor(weights.num_rows, kRowsForFewTokens,
-                     [&](size_t begin, size_t end, size_t) {
-                       MultiplyFloats(weights, begin, end, tokens);
-                     });
-    return;
-  }
-  pool.ParallelFor(weights.num_rows, kRowsPerBlock,
-                   [&](size_t begin, size_t end, size_t) {
-                     MultiplyRows(weights, begin, end, tokens);
-                   });
+  const auto num_grains = [&](const MatMulPart& part) {
+    const size_t grain = GrainRows(part.weights, num_tokens);
+    return (part.weights.num_rows + grain - 1) / grain;
+  };
+  size_t num_items = 0;
+  for (const MatMulPart& part : parts) num_items += num_grains(part);
+  pool.ParallelFor(num_items, 1, [&](size_t begin, size_t end, size_t) {
+    size_t first = 0;  // of the part's grains
+    for (const MatMulPart& part : parts) {
+      const size_t next = first + num_grains(part);
+      if (begin < next && first < end) {
+        const size_t grain = GrainRows(part.weights, num_tokens);
+        MultiplyRange(part.weights, (std::max(begin, first) - first) * grain,
+                      std::min((std::min(end, next) - first) * grain,
+                               part.weights.num_rows),
+                      {x, x_stride, num_tokens, part.out, part.out_stride});
+      }
+      first = next;
+    }
+  });
 }
 
 float Dot(const float* a, const float* b, size_t num_elements) {

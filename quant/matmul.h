@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "storage/base/thread_pool.h"
 #include "storage/dtype.h"
 
@@ -38,6 +39,18 @@ struct WeightRows {
 // stack a thread, 128 KiB for several tokens.
 void MatMul(const WeightRows& weights, const float* x, size_t x_stride,
             size_t num_tokens, float* out, size_t out_stride, ThreadPool& pool);
+
+// One of several products with the same activations.
+struct MatMulPart {
+  WeightRows weights;
+  float* out;  // as MatMul's
+  size_t out_stride;
+};
+
+// MatMul for each part, in one loop over the rows of all: threads wait for each
+// other once. REQUIRES: as MatMul; all have the same num_cols.
+void MatMulAll(absl::Span<const MatMulPart> parts, const float* x,
+               size_t x_stride, size_t num_tokens, ThreadPool& pool);
 
 // The dot product of two float32 vectors in the order above.
 float Dot(const float* a, const float* b, size_t num_elements);

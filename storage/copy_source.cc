@@ -66,6 +66,8 @@ class CopySource final : public WeightSource {
         row_begin, std::min(max_rows, info.num_rows() - row_begin));
   }
 
+  bool AllowsManyLeases() const override { return true; }
+
   void Prefetch(const WeightStep&) override {}
   uint64_t resident_weight_bytes() const override { return weight_bytes_; }
 

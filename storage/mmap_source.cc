@@ -46,6 +46,8 @@ class MmapSource final : public WeightSource {
                        std::min(max_rows, info.num_rows() - row_begin));
   }
 
+  bool AllowsManyLeases() const override { return true; }
+
   void Prefetch(const WeightStep& step) override {
     GatherRanges(step);
     for (const ByteRange& range : ranges_) {

@@ -76,6 +76,10 @@ class WeightSource {
                                               uint64_t row_begin,
                                               uint64_t max_rows) = 0;
 
+  // Whether rows of several tensors may be leased together, and none of them
+  // are waited for but by the processor that reads them.
+  virtual bool AllowsManyLeases() const { return false; }
+
   // The tensors of `step` are used next. May start reading; never waits.
   virtual void Prefetch(const WeightStep& step) = 0;
 

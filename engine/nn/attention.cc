@@ -33,11 +33,11 @@ absl::Status RunAttention(PassContext& pass, const ModelConfig& config,
                           const Chunk& chunk, uint32_t first_slow_pair,
                           Activations& act, KvCache& kv) {
   const size_t num_tokens = chunk.num_tokens;
-  const float* x = act.normed.data();
-  LOWMEM_RETURN_IF_ERROR(Linear(pass, layer.q_proj, layer.q_bias, x, num_tokens,
-                                act.vector, act.q.data()));
-  LOWMEM_RETURN_IF_ERROR(Linear(pass, layer.k_proj, layer.k_bias, x, num_tokens,
-                                act.vector, act.k.data()));
+  LOWMEM_RETURN_IF_ERROR(Linear(pass,
+                                {{layer.q_proj, layer.q_bias, act.q.data()},
+                                 {layer.k_proj, layer.k_bias, act.k.data()},
+                                 {layer.v_proj, layer.v_bias, act.v.data()}},
+                                act.normed.data(), num_tokens, act.vector));
   const auto rotate = [&](uint32_t num_heads, float* rows) {
     RotateHeads(pass, config.rope.neighbour_pairs, act.rope_cos.data(),
                 act.rope_sin.data(), num_tokens, num_heads, config.head_dim,
@@ -47,20 +47,18 @@ absl::Status RunAttention(PassContext& pass, const ModelConfig& config,
   rotate(config.num_kv_heads, act.k.data());
   const KvFormat format = kv.shape().format;
   if (format != KvFormat::kF32 && layer.k_bias.has_value()) {
-    // The projection left it in act.vector.
+    LOWMEM_RETURN_IF_ERROR(DecodeVector(pass, *layer.k_bias, act.vector));
     SubtractSlowBias(pass, config, first_slow_pair, act.vector.data(),
                      num_tokens, act.k.data());
   }
   if (format == KvFormat::kQ8) {
     SpreadOutliers(pass, config, num_tokens, act.q.data(), act.k.data());
   }
-  LOWMEM_RETURN_IF_ERROR(Linear(pass, layer.v_proj, layer.v_bias, x, num_tokens,
-                                act.vector, act.v.data()));
   StoreKeysAndValues(pass, layer_idx, chunk, act, kv);
   LOWMEM_RETURN_IF_ERROR(Attend(pass, config, layer_idx, chunk, act.q.data(),
                                 kv, act.scores, act.attended.data()));
-  return Linear(pass, layer.o_proj, layer.o_bias, act.attended.data(),
-                num_tokens, act.vector, act.normed.data());
+  return Linear(pass, {{layer.o_proj, layer.o_bias, act.normed.data()}},
+                act.attended.data(), num_tokens, act.vector);
 }
 
 }  // namespace lowmem

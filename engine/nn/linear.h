@@ -21,15 +21,22 @@ namespace lowmem {
 absl::Status DecodeVector(PassContext& pass, TensorId tensor,
                           absl::Span<float> out);
 
-// out = x * weight^T + bias.
-//   weight   [rows, cols]
-//   x        [num_tokens, cols]
-//   out      [num_tokens, rows]; does not overlap x
-//   scratch  at least rows, when there is a bias, which it then holds
+struct Projection {
+  TensorId weight;  // [rows, cols]
+  std::optional<TensorId> bias;
+  float* out;  // [num_tokens, rows]
+};
+
+// out = x * weight^T + bias for each projection. They have the same number of
+// columns and are computed together where the source allows, else one after the
+// other.
+//   x        [num_tokens, cols]; no output overlaps it
+//   scratch  at least rows of any that has a bias
+// REQUIRES: at least one projection.
 // Errors: what the source returns; kCancelled, noticed between row ranges.
-absl::Status Linear(PassContext& pass, TensorId weight,
-                    std::optional<TensorId> bias, const float* x,
-                    size_t num_tokens, absl::Span<float> scratch, float* out);
+absl::Status Linear(PassContext& pass, absl::Span<const Projection> projections,
+                    const float* x, size_t num_tokens,
+                    absl::Span<float> scratch);
 
 // normed = rms_norm(x) * weight, token by token.
 //   x, normed  [num_tokens, dim]

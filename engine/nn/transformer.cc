@@ -170,10 +170,9 @@ class DenseTransformer final : public Transformer {
     }
     for (uint32_t i = first_idx; i < num_tokens; i += act_.logit_tokens) {
       const uint32_t tile_tokens = std::min(act_.logit_tokens, num_tokens - i);
-      LOWMEM_RETURN_IF_ERROR(Linear(pass_, weights_.head, std::nullopt,
-                                    &act_.normed[size_t{i} * config_.dim],
-                                    tile_tokens, act_.vector,
-                                    act_.logits.data()));
+      LOWMEM_RETURN_IF_ERROR(Linear(
+          pass_, {{weights_.head, std::nullopt, act_.logits.data()}},
+          &act_.normed[size_t{i} * config_.dim], tile_tokens, act_.vector));
       for (uint32_t k = 0; k < tile_tokens; ++k) {
         LOWMEM_RETURN_IF_ERROR(
             ShowLogits(uint64_t{chunk.first_pos} + i + k, k, observer));

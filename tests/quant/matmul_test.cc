@@ -196,6 +196,48 @@ TEST_P(MatMulTest, DoesNotDependOnThreadsOrRowSplits) {
   }
 }
 
+TEST_P(MatMulTest, SeveralTogetherAreWhatEachIsAlone) {
+  constexpr size_t kNumCols = 256;
+  struct Shape {
+    DType dtype;
+    size_t num_rows;
+  };
+  // Rows that are no multiple of what is handed out, none at all, and kinds
+  // that are handed out differently.
+  const std::vector<Shape> shapes = {{DType::kBF16, 97},
+                                     {DType::kQ4_K, 33},
+                                     {DType::kF32, 0},
+                                     {DType::kF32, 1},
+                                     {DType::kQ8_0, 64}};
+  for (const size_t num_tokens : {0, 1, 2, 7}) {
+    const std::vector<float> x = RandomFloats((num_tokens + 1) * kNumCols, 33);
+    std::vector<std::vector<uint8_t>> bytes;
+    std::vector<std::vector<float>> alone, together;
+    std::vector<MatMulPart> parts;
+    for (const Shape& shape : shapes) {
+      bytes.push_back(RandomRows(shape.dtype, shape.num_rows, kNumCols, 34));
+      const WeightRows weights =
+          View(shape.dtype, bytes.back().data(), shape.num_rows, kNumCols);
+      alone.emplace_back(num_tokens * shape.num_rows + 1, kNaN);
+      together.emplace_back(num_tokens * shape.num_rows + 1, kNaN);
+      MatMul(weights, x.data(), kNumCols, num_tokens, alone.back().data(),
+             shape.num_rows, *Threads(1));
+      parts.push_back({weights, together.back().data(), shape.num_rows});
+    }
+    for (const size_t num_threads : {1, 2, 3}) {
+      MatMulAll(parts, x.data(), kNumCols, num_tokens, *Threads(num_threads));
+      for (size_t p = 0; p < parts.size(); ++p) {
+        for (size_t i = 0; i < alone[p].size(); ++i) {
+          ASSERT_THAT(together[p][i], SameBits(alone[p][i]))
+              << num_threads << " threads, " << num_tokens << " tokens, part "
+              << p << ", " << i;
+        }
+        together[p].assign(together[p].size(), kNaN);
+      }
+    }
+  }
+}
+
 TEST_P(MatMulTest, TakesMoreTokensThanABlock) {
   constexpr size_t kNumRows = 26;
   constexpr size_t kNumCols = 1056;

@@ -20,6 +20,7 @@ class WrappedSource : public WeightSource {
                                       uint64_t max_rows) override {
     return inner_.Acquire(tensor, row_begin, max_rows);
   }
+  bool AllowsManyLeases() const override { return inner_.AllowsManyLeases(); }
   void Prefetch(const WeightStep& step) override { inner_.Prefetch(step); }
   void SetCancel(const std::atomic<bool>* cancel) override {
     inner_.SetCancel(cancel);
