@@ -26,8 +26,8 @@ struct BlockKernels {
 
 // Both are null where the type is none of the family.
 BlockKernels SmallBlockKernels(DType dtype);  // Q4_0 to Q8_0, IQ4, FP4
-BlockKernels KBlockKernels(DType dtype);      // Q2_K to Q6_K, ternary
-BlockKernels IqBlockKernels(DType dtype);     // IQ1 to IQ3
+BlockKernels KBlockKernels(DType dtype);      // Q2_K to Q6_K
+BlockKernels IqBlockKernels(DType dtype);     // IQ1 to IQ3, ternary
 
 // Of whichever family.
 BlockKernels KernelsOf(DType dtype);

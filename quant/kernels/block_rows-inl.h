@@ -11,15 +11,18 @@
 #define LOWMEM_QUANT_KERNELS_BLOCK_ROWS_INL_H_
 #endif
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "quant/block_sizes.h"
 #include "quant/kernels/block_kernels.h"
 #include "quant/kernels/lanes-inl.h"
+#include "quant/kernels/row_group-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lowmem {
@@ -84,13 +87,21 @@ void DecodeBlocks(const uint8_t* HWY_RESTRICT src, size_t num_elements,
 // (one Zen 5 thread, GB/s without and with it: Q6_K 10.9, 18.7; Q4_0 16.5, 22).
 inline constexpr size_t kBlockPrefetchBytes = 1024;
 
-// A row's sum is a chain of additions, so four rows are taken in turns, part by
+// The blocks of rows that are taken in turns, in place: they are not copied.
+template <class Block, size_t kNum, size_t... kIdx>
+HWY_INLINE std::array<Block, kNum> BlocksAt(const uint8_t* const (&rows)[kNum],
+                                            size_t ofs,
+                                            std::index_sequence<kIdx...>) {
+  return {Block(rows[kIdx] + ofs)...};
+}
+
+// A row's sum is a chain of additions, so rows are taken in turns, part by
 // part (Q4_K, block by block: 2.35 cycles a group of 16; by parts: 1.6). They
 // are a fraction of the range apart, as in dot_rows.cc.
 template <class Block>
 void DotBlocks(const WeightRows& weights, size_t row_begin, size_t row_end,
                const float* x, float* out) {
-  constexpr size_t kRows = 4;
+  constexpr size_t kRows = kRowsAtOnce;
   const size_t num_blocks = weights.num_cols / Block::kElements;
   const size_t distance = hwy::DivCeil(row_end - row_begin, kRows);
   for (size_t i = 0; i < distance; ++i) {
@@ -112,8 +123,8 @@ void DotBlocks(const WeightRows& weights, size_t row_begin, size_t row_end,
         }
       }
       const float* block_x = x + b * Block::kElements;
-      const Block blocks[kRows] = {Block(rows[0] + ofs), Block(rows[1] + ofs),
-                                   Block(rows[2] + ofs), Block(rows[3] + ofs)};
+      const auto blocks =
+          BlocksAt<Block>(rows, ofs, std::make_index_sequence<kRows>());
       ForEachConstant<Block::kNumParts>([&](auto part) HWY_ATTR {
         LOWMEM_UNROLL
         for (size_t r = 0; r < kRows; ++r) {

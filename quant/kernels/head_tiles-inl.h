@@ -45,7 +45,6 @@ inline constexpr size_t kTileKeys = 4;
 inline constexpr size_t kVecsAtOnce = 1;
 inline constexpr size_t kTileColVecs = 4;
 #endif
-inline constexpr size_t kLineBytes = 64;  // of a cache, on most machines
 
 // Walks the rows of a group in order, without a division for each.
 template <typename Float>
@@ -97,7 +96,7 @@ HWY_INLINE void ForEachTileOfHeads(size_t num_rows, F f) {
 
 // Has the cache fetch what will be asked for soon.
 HWY_INLINE void FetchAhead(const uint8_t* bytes, size_t num_bytes) {
-  for (size_t i = 0; i < num_bytes; i += kLineBytes) {
+  for (size_t i = 0; i < num_bytes; i += kCacheLineBytes) {
     hwy::Prefetch(bytes + i);
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Superblocks whose values come from codebooks.
+// Superblocks whose values come from codebooks, and ternary ones.
 #include "quant/kernels/block_kernels.h"
 #include "quant/kernels/simd_targets.h"
 
@@ -10,6 +10,7 @@
 #include "quant/kernels/block_rows-inl.h"
 #include "quant/kernels/iq1_rows-inl.h"
 #include "quant/kernels/iq_rows-inl.h"
+#include "quant/kernels/ternary_blocks-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lowmem {
@@ -31,6 +32,10 @@ BlockKernels IqBlockKernelsOnTarget(DType dtype) {
       return KernelsOfStoredBlock<DecodeIQ1_S, 50>();
     case DType::kIQ1_M:
       return KernelsOfStoredBlock<DecodeIQ1_M, 56>();
+    case DType::kTQ1_0:
+      return KernelsOfStoredBlock<DecodeTQ1_0, 54>();
+    case DType::kTQ2_0:
+      return KernelsOfBlock<TQ2_0Block>();
     default:
       return {};
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Superblocks of evenly spread codes.
+// Q2_K to Q6_K.
 #include "quant/kernels/block_kernels.h"
 #include "quant/kernels/simd_targets.h"
 
@@ -9,7 +9,6 @@
 #include "hwy/highway.h"
 #include "quant/kernels/block_rows-inl.h"
 #include "quant/kernels/k_blocks-inl.h"
-#include "quant/kernels/ternary_blocks-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lowmem {
@@ -27,10 +26,6 @@ BlockKernels KBlockKernelsOnTarget(DType dtype) {
       return KernelsOfBlock<Q5_KBlock>();
     case DType::kQ6_K:
       return KernelsOfBlock<Q6_KBlock>();
-    case DType::kTQ2_0:
-      return KernelsOfBlock<TQ2_0Block>();
-    case DType::kTQ1_0:
-      return KernelsOfStoredBlock<DecodeTQ1_0, 54>();
     default:
       return {};
   }
