@@ -119,7 +119,7 @@ class CopySource final : public WeightSource {
         // while the piece before is copied.
         file.Prefetch(info.file_ofs + ofs, count + piece_bytes);
         LOWMEM_RETURN_IF_ERROR(
-            file.Read(info.file_ofs + ofs, {to + ofs, count}));
+            file.Read(info.file_ofs + ofs, absl::MakeSpan(to + ofs, count)));
         // From the beginning: what is cached in larger pieces than these does
         // not leave the cache in parts.
         if (options_.drop_behind) {

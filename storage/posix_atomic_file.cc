@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AtomicFile: bytes go to ".NAME.XXXXXXXX.tmp" in the same folder, which takes
 // the name only when it is complete and on the disk.
-#define _FILE_OFFSET_BITS 64
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#define _FILE_OFFSET_BITS 64
 
 #include "storage/posix_block_file.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RandomAccessFile over a descriptor and pread, and how files and folders are
 // opened. One open per file: everything later goes through the descriptor.
-#define _FILE_OFFSET_BITS 64
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "storage/base/checked_math.h"
 #include "storage/base/status_macros.h"
@@ -25,8 +26,7 @@ constexpr uint64_t kMaxTotalBytes = std::numeric_limits<int64_t>::max();
 
 // value * numerator / denominator, rounded down; exact for all of 64 bits.
 uint64_t Share(uint64_t value, uint64_t numerator, uint64_t denominator) {
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<uint64_t>(Wide{value} * numerator / denominator);
+  return absl::Uint128Low64(absl::uint128(value) * numerator / denominator);
 }
 
 struct Totals {

@@ -68,13 +68,14 @@ class RowRanges {
           pass_.source.Acquire(projection.weight, row_,
                                std::min(wanted, info.num_rows() - row_)));
       const WeightLease& lease = leases_[num_leases_];
-      parts_[num_leases_] = {.weights = {.dtype = info.dtype,
-                                         .data = lease.data(),
-                                         .row_bytes = info.row_bytes(),
-                                         .num_rows = lease.num_rows(),
-                                         .num_cols = info.num_cols()},
-                             .out = projection.out + row_,
-                             .out_stride = info.num_rows()};
+      parts_[num_leases_] = {
+          .weights = {.dtype = info.dtype,
+                      .data = lease.data(),
+                      .row_bytes = static_cast<size_t>(info.row_bytes()),
+                      .num_rows = static_cast<size_t>(lease.num_rows()),
+                      .num_cols = static_cast<size_t>(info.num_cols())},
+          .out = projection.out + row_,
+          .out_stride = static_cast<size_t>(info.num_rows())};
       ++num_leases_;
       pass_.weight_bytes_read += lease.num_rows() * info.row_bytes();
       left -= static_cast<double>(lease.num_rows()) * share;

@@ -11,6 +11,8 @@ target_compile_options(lowmem_options INTERFACE
   # results must not depend on the target's default.
   -ffp-contract=off)
 target_include_directories(lowmem_options INTERFACE ${PROJECT_SOURCE_DIR})
+# Files of more than 2 GiB where a long is 32 bits.
+target_compile_definitions(lowmem_options INTERFACE _FILE_OFFSET_BITS=64)
 if(LOWMEM_WERROR)
   target_compile_options(lowmem_options INTERFACE -Werror)
 endif()

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,29 @@ TEST(OpenFileTest, TheDescriptorIsTheIdentity) {
   folder.Write("a", "new");
   ASSERT_OK_AND_ASSIGN(const std::string got, ReadRange(*file, 0, 3));
   EXPECT_EQ(got, "old");
+}
+
+TEST(OpenFileTest, BehindFourGiBIsReadLikeTheRest) {
+  constexpr uint64_t kOfs = (uint64_t{1} << 32) + 100;
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("a.bin", "front");
+  std::filesystem::resize_file(path, kOfs);  // a hole
+  {
+    std::ofstream end(path, std::ios::app | std::ios::binary);
+    end << "back";
+  }
+  ASSERT_OK_AND_ASSIGN(const auto file, OpenFile(path));
+  ASSERT_EQ(file->size_bytes(), kOfs + 4);
+  ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadRange(*file, kOfs, 4));
+  EXPECT_EQ(bytes, "back");
+  EXPECT_THAT(ReadRange(*file, kOfs + 1, 4), Fails(kUnavailable, ""));
+  // Where an address has 32 bits there is no room for it.
+  const auto mapping = file->Map();
+  if (mapping.ok()) {
+    EXPECT_EQ((*mapping)->bytes().size(), kOfs + 4);
+  } else {
+    EXPECT_THAT(mapping, Fails(absl::StatusCode::kResourceExhausted, "a.bin"));
+  }
 }
 
 TEST(OpenFileTest, AbsentFileIsNotFound) {

@@ -64,6 +64,21 @@ TEST(AlignedBufferTest, SystemRefusesAndTheChargeIsGivenBack) {
   EXPECT_EQ(account.used_bytes(), 0u);
 }
 
+// Where an address has 32 bits it must not become one of 4096 bytes.
+TEST(AlignedBufferTest, MoreThan32BitsIsGivenOrRefused) {
+  constexpr uint64_t kBytes = (uint64_t{1} << 32) + 4096;
+  MemoryAccount account("weights", MemoryAccount::kUnlimited, nullptr);
+  {
+    const auto buffer = AlignedBuffer::Allocate(kBytes, account);
+    if (buffer.ok()) {
+      EXPECT_EQ(buffer->size_bytes(), kBytes);
+    } else {
+      EXPECT_THAT(buffer, Fails(kResourceExhausted, "weights: "));
+    }
+  }
+  EXPECT_EQ(account.used_bytes(), 0u);
+}
+
 TEST(AlignedBufferTest, MoveKeepsTheBytesAndTheCharge) {
   MemoryAccount account("all", MemoryAccount::kUnlimited, nullptr);
   ASSERT_OK_AND_ASSIGN(AlignedBuffer first,
