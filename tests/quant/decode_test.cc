@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(AllTypes, DecodeTypeTest,
                          });
 
 TEST(DecodeTest, EveryInstructionSetDecodesToTheSameBits) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+  for (const int64_t target : testing::TestedTargets()) {
     testing::ChooseTargets(target);
     SCOPED_TRACE(hwy::TargetName(target));
     for (const DType dtype : DecodableTypes()) {

@@ -29,6 +29,7 @@ using ::lowmem::testing::Padded;
 using ::lowmem::testing::RandomFloats;
 using ::lowmem::testing::SameBits;
 using ::lowmem::testing::SumLanes;
+using ::lowmem::testing::TestedTargets;
 using ::lowmem::testing::UlpsFrom;
 using ::testing::ElementsAreArray;
 
@@ -330,7 +331,7 @@ TEST(VectorOpsTargetsTest, FusedTargetsAgreeByBits) {
   const std::vector<float> weight(x.size(), 0.75f);
   std::vector<std::vector<float>>
       results;  // all that depends on exp, one by one
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+  for (const int64_t target : TestedTargets()) {
     if (!IsFusedTarget(target)) continue;
     ChooseTargets(target);
     std::vector<float> all;
