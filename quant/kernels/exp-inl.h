@@ -58,7 +58,7 @@ HWY_INLINE FloatVec TimesSigmoid(FloatVec x, FloatVec y) {
   const FloatVec e = ExpOfNonPositive(hn::Neg(hn::Abs(y)));
   const auto negative = hn::Lt(x, hn::Zero(d));
   const FloatVec numerator = hn::IfThenElse(negative, hn::Mul(x, e), x);
-  return hn::Div(numerator, hn::Add(hn::Set(d, 1.0f), e));
+  return Divide(numerator, hn::Add(hn::Set(d, 1.0f), e));
 }
 
 // x times the share of the normal distribution that is below x: the exact GELU.
@@ -72,7 +72,7 @@ HWY_INLINE FloatVec TimesNormalShare(FloatVec x) {
   const FloatTag d;
   const FloatVec one = hn::Set(d, 1.0f);
   const FloatVec a = hn::Abs(x);
-  const FloatVec t = hn::Div(one, hn::MulAdd(a, hn::Set(d, 0.35f), one));
+  const FloatVec t = Divide(one, hn::MulAdd(a, hn::Set(d, 0.35f), one));
   FloatVec r = hn::Set(d, -0x1.dd3326p-6f);
   r = hn::MulAdd(r, t, hn::Set(d, 0x1.26a6bap-3f));
   r = hn::MulAdd(r, t, hn::Set(d, -0x1.05a33ap-2f));

@@ -53,6 +53,23 @@ HWY_INLINE float SumOfVector(D d, hn::Vec<D> v) {
 #endif
 }
 
+// a / b, rounded once. NEON of 32 bits cannot divide, and what Highway does
+// instead is a few units off.
+HWY_INLINE FloatVec Divide(FloatVec a, FloatVec b) {
+#if HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_V7
+  const FloatTag d;
+  HWY_ALIGN float quotient[kVecLanes];
+  HWY_ALIGN float divisor[kVecLanes];
+  hn::Store(a, d, quotient);
+  hn::Store(b, d, divisor);
+  LOWMEM_UNROLL
+  for (size_t i = 0; i < kVecLanes; ++i) quotient[i] /= divisor[i];
+  return hn::Load(d, quotient);
+#else
+  return hn::Div(a, b);
+#endif
+}
+
 struct Lanes {
   FloatVec vec[kNumVecs];
 };

@@ -60,7 +60,7 @@ void ScaleLogitsOnTarget(const float* x, float largest, float temperature,
       [=](FloatVec v) HWY_ATTR {
         v = hn::IfThenElse(hn::Gt(v, most), most, v);
         v = hn::IfThenElse(hn::Eq(v, v), v, none);
-        return hn::Div(hn::Sub(v, subtrahend), divisor);
+        return Divide(hn::Sub(v, subtrahend), divisor);
       },
       x);
 }

@@ -15,15 +15,19 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
+// One for all lanes, in scalar code: as vectors NEON of 32 bits has neither a
+// root nor a division that is rounded once.
+HWY_INLINE FloatVec OneOverRoot(float x) {
+  return hn::Set(FloatTag(), 1.0f / std::sqrt(x));
+}
+
 void RmsNormOnTarget(const float* x, const float* weight, float epsilon,
                      size_t n, float* out) {
-  const FloatTag d;
   const Lanes squares = Fold(x, n, ZeroLanes(),
                              [](FloatVec sum, FloatVec v)
                                  HWY_ATTR { return hn::MulAdd(v, v, sum); });
   const float mean = SumOfLanes(squares) / static_cast<float>(n);
-  const FloatVec factor =
-      hn::Div(hn::Set(d, 1.0f), hn::Sqrt(hn::Set(d, mean + epsilon)));
+  const FloatVec factor = OneOverRoot(mean + epsilon);
   Transform(
       n, out,
       [factor](FloatVec v, FloatVec w)
@@ -47,8 +51,7 @@ void LayerNormOnTarget(const float* x, const float* weight, const float* bias,
       n, out, [mean](FloatVec v) HWY_ATTR { return hn::Sub(v, mean); }, x);
   const float variance =
       SumOfLanes(Fold(out, n, ZeroLanes(), add_square)) / count;
-  const FloatVec factor =
-      hn::Div(hn::Set(d, 1.0f), hn::Sqrt(hn::Set(d, variance + epsilon)));
+  const FloatVec factor = OneOverRoot(variance + epsilon);
   if (bias == nullptr) {
     Transform(
         n, out,
@@ -92,7 +95,7 @@ void SoftmaxOnTarget(size_t n, float* inout) {
            [](FloatVec sum, FloatVec v) HWY_ATTR { return hn::Add(sum, v); });
   const FloatVec sum = hn::Set(d, SumOfLanes(sums));
   Transform(
-      n, inout, [sum](FloatVec v) HWY_ATTR { return hn::Div(v, sum); }, inout);
+      n, inout, [sum](FloatVec v) HWY_ATTR { return Divide(v, sum); }, inout);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

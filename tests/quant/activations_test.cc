@@ -23,6 +23,8 @@ using ::lowmem::testing::RandomFloats;
 using ::lowmem::testing::SameBits;
 using ::lowmem::testing::UlpsFrom;
 
+constexpr float kSmallestNormal = std::numeric_limits<float>::min();
+
 class ActivationsTest : public lowmem::testing::EachTargetTest {};
 INSTANTIATE_ON_EACH_TARGET(ActivationsTest);
 
@@ -35,6 +37,8 @@ TEST_P(ActivationsTest, SiluMulIsWithinThreeUlps) {
   const std::vector<float> up(v.size(), 1.0f);
   SiluMul(up.data(), v.size(), gate.data());
   for (size_t i = 0; i < v.size(); ++i) {
+    // Half of it is the result.
+    if (FlushesDenormals() && std::fabs(v[i]) < 2 * kSmallestNormal) continue;
     const long double exact =
         v[i] / (1.0L + std::exp(-static_cast<long double>(v[i])));
     const double ulps = UlpsFrom(exact, gate[i]);

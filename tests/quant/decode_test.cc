@@ -79,7 +79,14 @@ class DecodeTypeTest : public ::testing::TestWithParam<DType> {
   uint64_t row_bytes_ = 0;
 };
 
+// Decoding multiplies by half the scale, which may be denormal.
+bool NeedsDenormals(DType dtype) { return dtype == DType::kMXFP4; }
+
 TEST_P(DecodeTypeTest, RowsEqualGgmlBitForBit) {
+  if (NeedsDenormals(GetParam()) &&
+      testing::FlushesDenormals(testing::TestedTargets().front())) {
+    GTEST_SKIP() << "this processor takes denormal numbers for zero";
+  }
   for (size_t row = 0; row < values_.size() / kRowElements; ++row) {
     EXPECT_EQ(DecodeBits(GetParam(), raw() + row * row_bytes_, kRowElements),
               BitsOf(values_.data() + row * kRowElements, kRowElements))
@@ -143,6 +150,7 @@ TEST(DecodeTest, EveryInstructionSetDecodesToTheSameBits) {
     SCOPED_TRACE(hwy::TargetName(target));
     for (const DType dtype : DecodableTypes()) {
       if (dtype == DType::kF32) continue;  // a copy on every target
+      if (NeedsDenormals(dtype) && testing::FlushesDenormals(target)) continue;
       const std::string name(TraitsOf(dtype).name);
       const std::string raw = Golden().Bytes(name + ".raw");
       const std::vector<float> values = Golden().Floats(name + ".f32");

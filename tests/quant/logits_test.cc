@@ -104,7 +104,8 @@ TEST_P(LogitsTest, ScaleLogitsIsADifferenceAndAQuotientEach) {
 
 TEST_P(LogitsTest, ScaleLogitsGivesNoNaN) {
   std::vector<float> x = {kNaN, -kInf, -kMax, 0.0f, kMax, kInf};
-  ScaleLogits(x.data(), kMax, 1e-38f, x.size(), x.data());
+  constexpr float kTiny = std::numeric_limits<float>::min();
+  ScaleLogits(x.data(), kMax, kTiny, x.size(), x.data());
   EXPECT_THAT(x, ::testing::ElementsAre(-kInf, -kInf, -kInf, -kInf, 0, 0));
 }
 

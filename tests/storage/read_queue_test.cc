@@ -59,8 +59,8 @@ class ShortBlockFile final : public BlockFile {
       return absl::UnavailableError("memory: cannot read: injected fault");
     }
     if (offset >= bytes_.size()) return 0;
-    const size_t count =
-        std::min({out.size(), max_bytes_, bytes_.size() - size_t{offset}});
+    const size_t count = std::min(
+        {out.size(), max_bytes_, bytes_.size() - static_cast<size_t>(offset)});
     std::memcpy(out.data(), bytes_.data() + offset, count);
     return count;
   }

@@ -164,6 +164,7 @@ class StoppedReadQueue final : public ReadQueue {
  public:
   struct Disk {
     bool is_stopped = false;
+    bool is_late = false;  // nothing is there before it is waited for
     std::atomic<bool> cancel = false;
     int num_timeouts = 0;
   };
@@ -174,7 +175,7 @@ class StoppedReadQueue final : public ReadQueue {
   }
   void Submit() override { queue_->Submit(); }
   bool IsDone(uint32_t slot) override {
-    return !disk_.is_stopped && queue_->IsDone(slot);
+    return !disk_.is_stopped && !disk_.is_late && queue_->IsDone(slot);
   }
   bool WaitAtMost(uint32_t slot, int timeout_ms) override {
     EXPECT_LE(timeout_ms, 100);
@@ -271,7 +272,7 @@ TEST_F(CancelledStreamTest, JumpsAndLookupsCanBeCancelledToo) {
 
 TEST_F(CancelledStreamTest, LoadingEndsWhileItWaits) {
   disk_.cancel = true;
-  disk_.is_stopped = false;
+  disk_.is_late = true;
   EXPECT_THAT(Open(0.5), Fails(absl::StatusCode::kCancelled, ""));
   EXPECT_EQ(account_.used_bytes(), 0u);
 }

@@ -20,8 +20,27 @@
 
 namespace lowmem::testing {
 
+// Whether a target takes denormal numbers for zero, given and computed: NEON of
+// 32 bits, whatever the mode of the processor.
+inline bool FlushesDenormals(int64_t target) {
+#if HWY_ARCH_ARM_V7
+  return target == HWY_NEON;
+#else
+  static_cast<void>(target);
+  return false;
+#endif
+}
+
 // The instruction sets to choose from; 0 stands for all that the processor has.
+// Plain code of the calling thread, as references are, flushes denormals if the
+// chosen one does.
 inline void ChooseTargets(int64_t targets) {
+#if HWY_ARCH_ARM_V7
+  constexpr unsigned kFlushToZero = 1u << 24;
+  const unsigned mode = __builtin_arm_get_fpscr() & ~kFlushToZero;
+  __builtin_arm_set_fpscr(FlushesDenormals(targets) ? mode | kFlushToZero
+                                                    : mode);
+#endif
   hwy::SetSupportedTargetsForTest(targets);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
@@ -48,6 +67,9 @@ class EachTargetTest : public ::testing::TestWithParam<int64_t> {
   void TearDown() override { ChooseTargets(0); }
 
   bool IsFused() const { return IsFusedTarget(GetParam()); }
+  bool FlushesDenormals() const {
+    return testing::FlushesDenormals(GetParam());
+  }
 };
 
 inline std::string TargetOf(const ::testing::TestParamInfo<int64_t>& info) {

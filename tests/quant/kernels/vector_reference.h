@@ -27,9 +27,9 @@ inline std::vector<size_t> Lengths() {
 
 // Distance from the exact value, in units of the last place of its float.
 inline double UlpsFrom(long double exact, float value) {
-  const float nearest = static_cast<float>(exact);
+  const float nearest = std::fabs(static_cast<float>(exact));
   const long double ulp =
-      std::nextafter(std::fabs(nearest), kInf) - std::fabs(nearest);
+      static_cast<long double>(std::nextafter(nearest, kInf)) - nearest;
   return static_cast<double>(std::fabs(exact - value) / ulp);
 }
 
