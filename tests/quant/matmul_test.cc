@@ -36,6 +36,7 @@ std::vector<uint8_t> RandomRows(DType dtype, size_t num_rows, size_t num_cols,
                                 uint32_t seed) {
   const size_t num_bytes = num_rows * *RowBytes(dtype, num_cols);
   std::vector<uint8_t> bytes(num_bytes);
+  if (bytes.empty()) return bytes;
   std::mt19937 random(seed);
   switch (dtype) {
     case DType::kF32: {
