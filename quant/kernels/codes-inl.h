@@ -156,39 +156,28 @@ HWY_INLINE Codes MovedBits(Codes codes) {
 
 HWY_INLINE Codes Join(Codes a, Codes b) { return hn::Or(a, b); }
 
+#if HWY_TARGET != HWY_AVX3
 // Sets bit kBit of each code whose bit is set in the 32 of `bits`, the lowest
 // for the first code of group 0.
 template <int kBit, size_t kGroup>
 HWY_INLINE Codes WithBit(Codes codes, const uint8_t* bits) {
   const CodeTag d;
-  const Codes bit = hn::Set(d, 1 << kBit);
-#if HWY_TARGET == HWY_AVX3
-  const Codes own = hn::Shl(hn::Set(d, 1), hn::Iota(d, 16 * kGroup));
-  const Codes all = hn::Set(d, static_cast<int32_t>(LoadU32(bits)));
-  return hn::IfThenElse(hn::TestBit(all, own), hn::Or(codes, bit), codes);
-#else
   const auto is_set = hn::LoadMaskBits(d, bits + 2 * kGroup);
-  return hn::Or(codes, hn::IfThenElseZero(is_set, bit));
-#endif
+  return hn::Or(codes, hn::IfThenElseZero(is_set, hn::Set(d, 1 << kBit)));
 }
+
+// table[code] for codes below 16; signed.
+HWY_INLINE Codes LookUp(const int8_t* table, Codes nibbles) {
+  const CodeTag d;
+  const auto entries = hn::BitCast(d, hn::LoadU(hn::Full128<int8_t>(), table));
+  return hn::TableLookupBytes(entries, nibbles);
+}
+#endif
 
 // code - kOffset: from here on codes are signed.
 template <int kOffset>
 HWY_INLINE Codes Less(Codes codes) {
   return hn::Sub(codes, hn::Set(CodeTag(), kOffset));
-}
-
-// table[code] for codes below 16; signed.
-HWY_INLINE Codes LookUp(const int8_t* table, Codes nibbles) {
-#if HWY_TARGET == HWY_AVX3
-  const auto entries =
-      hn::PromoteTo(CodeTag(), hn::LoadU(hn::Full128<int8_t>(), table));
-  return hn::TableLookupLanes(entries, hn::Indices512<int32_t>{nibbles.raw});
-#else
-  const CodeTag d;
-  const auto entries = hn::BitCast(d, hn::LoadU(hn::Full128<int8_t>(), table));
-  return hn::TableLookupBytes(entries, nibbles);
-#endif
 }
 
 #if HWY_TARGET != HWY_AVX3

@@ -155,7 +155,7 @@ TEST_P(MatMulTest, EqualsDecodingFirstForEveryStoredType) {
       const std::vector<float> x = RandomFloats(kNumTokens * num_cols, 4);
       const std::vector<float> expected =
           Reference(weights, x.data(), num_cols, kNumTokens, IsFused());
-      for (const size_t num_tokens : {1, 2, 5, 8, 33}) {
+      for (const size_t num_tokens : {1, 2, 5, 8, 15, 16, 33}) {
         ExpectProduct(weights, x.data(), num_cols, num_tokens, expected, *pool);
         if (HasFatalFailure()) return;
       }
