@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The IQ codebooks as decoders use them: one byte a value, expanded at compile
-// time (33 KiB of constants) from the packed words of iq_tables.h.
+// time (33 KiB of constants) from the packed words of iq1_tables.h to
+// iq3_tables.h.
 
 #ifndef LOWMEM_QUANT_IQ_CODEBOOKS_H_
 #define LOWMEM_QUANT_IQ_CODEBOOKS_H_
@@ -9,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "quant/iq_tables.h"
+#include "quant/iq1_tables.h"
+#include "quant/iq2_tables.h"
+#include "quant/iq3_tables.h"
 
 namespace lowmem {
 

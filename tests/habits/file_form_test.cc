@@ -24,10 +24,6 @@ using ::testing::IsEmpty;
 
 constexpr int kMaxLines = 500;
 
-// Tables written by a program, or copied from a format's definition, that have no
-// better place to be cut.
-constexpr absl::string_view kGeneratedTables[] = {"quant/iq_tables.h"};
-
 std::vector<SourceFile> ReadAllSources() {
   return ReadSources({"storage", "quant", "engine", "tests", "bench"});
 }
@@ -36,10 +32,7 @@ Complaints CheckLength(const std::vector<SourceFile>& files) {
   Complaints complaints;
   for (const SourceFile& file : files) {
     const auto num_lines = std::count(file.text.begin(), file.text.end(), '\n');
-    const bool is_table =
-        std::find(std::begin(kGeneratedTables), std::end(kGeneratedTables),
-                  file.path) != std::end(kGeneratedTables);
-    if (num_lines > kMaxLines && !is_table) {
+    if (num_lines > kMaxLines) {
       complaints.push_back(absl::StrCat(file.path, ": too long; expected at most ",
                                         kMaxLines, " lines, got ", num_lines));
     }
