@@ -15,6 +15,10 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
+// Where several vectors make up the lanes, each walks the same columns: as many
+// as stay in the first-level cache. One vector walks them all.
+inline constexpr size_t kColsAtOnce = kNumVecs == 1 ? size_t{1} << 30 : 1024;
+
 template <class W, size_t kNumTokens>
 HWY_INLINE void MultiplyTile(const WeightRows& weights,
                              const size_t (&row_idx)[kTileRows],
@@ -27,8 +31,14 @@ HWY_INLINE void MultiplyTile(const WeightRows& weights,
   const float* x = tokens.x + first * tokens.x_stride;
   const size_t num_left = weights.num_cols % kNumLanes;
   const size_t num_whole = weights.num_cols - num_left;
+  const size_t first_cols = HWY_MIN(kColsAtOnce, num_whole);
   AddTile<W, kNumTokens, true>(rows, 0, x, tokens.x_stride,
-                               num_whole / kNumLanes, sums[0], kNumTokens);
+                               first_cols / kNumLanes, sums[0], kNumTokens);
+  for (size_t col = first_cols; col < num_whole; col += kColsAtOnce) {
+    AddTile<W, kNumTokens, false>(
+        rows, col, x + col, tokens.x_stride,
+        HWY_MIN(kColsAtOnce, num_whole - col) / kNumLanes, sums[0], kNumTokens);
+  }
   if (num_left != 0) {
     const LastGroup<W, kTileRows> last(rows, num_whole, num_left);
     HWY_ALIGN float x_groups[kNumTokens][kNumLanes];

@@ -25,10 +25,10 @@ namespace HWY_NAMESPACE {
 // needs one more.
 // Tall tiles load fewer columns of tokens, which come from the second-level
 // cache (Zen 5, K = 896, GFLOP/s: 5 x 5 209, 6 x 4 235, of a peak of 268).
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+#if HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
 inline constexpr size_t kTileRows = 6;
 inline constexpr size_t kTileTokens = 4;
-#elif HWY_TARGET == HWY_AVX2
+#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 inline constexpr size_t kTileRows = 3;
 inline constexpr size_t kTileTokens = 4;
 #else
