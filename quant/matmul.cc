@@ -37,7 +37,7 @@ size_t GrainRows(const WeightRows& weights, size_t num_tokens) {
     case Kernel::kMultiplyRows:
       break;
   }
-  return kRowsPerBlock;
+  return kRowsOfWholeTiles;
 }
 
 void MultiplyRange(const WeightRows& weights, size_t begin, size_t end,

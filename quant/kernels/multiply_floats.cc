@@ -27,17 +27,17 @@ HWY_INLINE void MultiplyTile(const WeightRows& weights,
   for (size_t r = 0; r < kTileRows; ++r) {
     rows[r] = weights.data + row_idx[r] * weights.row_bytes;
   }
-  LaneSums sums[kTileRows][kNumTokens];
+  LaneSums sums[kTileRows * kNumTokens];
   const float* x = tokens.x + first * tokens.x_stride;
   const size_t num_left = weights.num_cols % kNumLanes;
   const size_t num_whole = weights.num_cols - num_left;
   const size_t first_cols = HWY_MIN(kColsAtOnce, num_whole);
   AddTile<W, kNumTokens, true>(rows, 0, x, tokens.x_stride,
-                               first_cols / kNumLanes, sums[0], kNumTokens);
+                               first_cols / kNumLanes, sums);
   for (size_t col = first_cols; col < num_whole; col += kColsAtOnce) {
     AddTile<W, kNumTokens, false>(
         rows, col, x + col, tokens.x_stride,
-        HWY_MIN(kColsAtOnce, num_whole - col) / kNumLanes, sums[0], kNumTokens);
+        HWY_MIN(kColsAtOnce, num_whole - col) / kNumLanes, sums);
   }
   if (num_left != 0) {
     const LastGroup<W, kTileRows> last(rows, num_whole, num_left);
@@ -46,12 +46,15 @@ HWY_INLINE void MultiplyTile(const WeightRows& weights,
       CopyPadded(x + t * tokens.x_stride + num_whole, num_left, x_groups[t]);
     }
     AddTile<W, kNumTokens, false>(last.rows, 0, x_groups[0], kNumLanes, 1,
-                                  sums[0], kNumTokens);
+                                  sums);
   }
-  for (size_t r = 0; r < kTileRows; ++r) {
-    WriteSums<kNumTokens>(sums[r],
-                          tokens.out + first * tokens.out_stride + row_idx[r],
-                          tokens.out_stride);
+  float totals[kTileRows * kNumTokens];
+  AddAllLanes<kTileRows * kNumTokens>(sums, totals);
+  float* out = tokens.out + first * tokens.out_stride;
+  for (size_t t = 0; t < kNumTokens; ++t) {
+    for (size_t r = 0; r < kTileRows; ++r) {
+      out[t * tokens.out_stride + row_idx[r]] = totals[t * kTileRows + r];
+    }
   }
 }
 

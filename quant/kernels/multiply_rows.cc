@@ -5,6 +5,7 @@
 // are kept as 16 lanes, so the order of summation is the one of a single row.
 #include "quant/kernels/multiply_rows.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "quant/decode.h"
@@ -23,29 +24,52 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-// Six rows and the columns of four tokens take 30 KiB of the first-level cache.
-// Shorter panels cost more in sums that come and go, longer ones in misses (one
-// Zen 5 thread, bf16, GFLOP/s with 512, 768, 1024: 896 columns -, 204, 213;
-// 4864 columns 189, 207, 201).
-inline constexpr size_t kMaxPanelCols = 768;
+// Six rows and the columns of four tokens take 40 KiB of the first-level cache.
+inline constexpr size_t kMaxPanelCols = 1024;
 // Panels begin where blocks of every type do.
 inline constexpr size_t kPanelUnitCols = 256;
-// One group more than used: rows a multiple of 4 KiB apart would share cache
-// sets.
-inline constexpr size_t kPanelStride = kMaxPanelCols + kNumLanes;
-inline constexpr size_t kBlockTokens = 128;
-static_assert(kRowsPerBlock % kTileRows == 0);
 
-struct Scratch {
-  HWY_ALIGN float panel[kTileRows][kPanelStride];
-  LaneSums sums[kRowsPerBlock][kBlockTokens];
+// How a product is cut: a block is as many rows and tokens.
+struct Cut {
+  size_t panel_cols;
+  size_t panel_stride;  // in floats, from one decoded row to the next
+  size_t block_rows;
+  size_t block_tokens;
 };
 
-// Columns of a panel, all panels of a row being about as wide.
-inline size_t PanelCols(size_t num_cols) {
+// The columns of a block's tokens come from the second-level cache. Those of
+// one panel stay there for all rows. Of more panels they are brought in anew by
+// every block of rows, so that it should have many: fewer tokens leave room for
+// their sums.
+inline constexpr size_t kOnePanelTokens = 128;
+inline constexpr size_t kFewPanels = 2;
+inline constexpr size_t kFewPanelsRows = 24;
+inline constexpr size_t kManyPanelsRows = 48;
+inline constexpr size_t kMaxSums = 3072;
+static_assert(kFewPanelsRows % kTileRows == 0 &&
+              kManyPanelsRows % kTileRows == 0 &&
+              kRowsOfWholeTiles % kTileRows == 0);
+
+inline Cut CutOf(size_t num_cols) {
   const size_t num_panels = hwy::DivCeil(num_cols, kMaxPanelCols);
-  return hwy::RoundUpTo(hwy::DivCeil(num_cols, num_panels), kPanelUnitCols);
+  // All panels of a row are about as wide.
+  const size_t panel_cols =
+      hwy::RoundUpTo(hwy::DivCeil(num_cols, num_panels), kPanelUnitCols);
+  // One group more than used: rows a multiple of 4 KiB apart would share cache
+  // sets.
+  const size_t panel_stride = panel_cols + kNumLanes;
+  if (num_panels == 1) {
+    return {panel_cols, panel_stride, kTileRows, kOnePanelTokens};
+  }
+  const size_t block_rows =
+      num_panels <= kFewPanels ? kFewPanelsRows : kManyPanelsRows;
+  return {panel_cols, panel_stride, block_rows, kMaxSums / block_rows};
 }
+
+struct Scratch {
+  HWY_ALIGN float panel[kTileRows * (kMaxPanelCols + kNumLanes)];
+  LaneSums sums[kMaxSums];
+};
 
 // Bytes of rows that are decoded next: the processor sees no stream in pieces
 // of rows, and asked for all at once it would stand still.
@@ -73,15 +97,15 @@ HWY_INLINE void MultiplyTile(const uint8_t* const (&rows)[kTileRows],
                              const float* x, size_t x_stride, size_t num_cols,
                              LaneSums* sums) {
   const size_t num_whole = num_cols - num_cols % kNumLanes;
-  AddTile<F32Weights, kNumTokens, kFromZero>(
-      rows, 0, x, x_stride, num_whole / kNumLanes, sums, kBlockTokens);
+  AddTile<F32Weights, kNumTokens, kFromZero>(rows, 0, x, x_stride,
+                                             num_whole / kNumLanes, sums);
   if (num_whole == num_cols) return;
   HWY_ALIGN float x_groups[kNumTokens][kNumLanes];
   for (size_t t = 0; t < kNumTokens; ++t) {
     CopyPadded(x + t * x_stride + num_whole, num_cols - num_whole, x_groups[t]);
   }
   AddTile<F32Weights, kNumTokens, false>(rows, num_whole, x_groups[0],
-                                         kNumLanes, 1, sums, kBlockTokens);
+                                         kNumLanes, 1, sums);
 }
 
 // What a panel is in its rows.
@@ -91,21 +115,31 @@ struct Panel {
   bool is_last;
 };
 
+// `sums` holds those of a tile for each tile of tokens, or those of one tile
+// where the panel is a whole row.
 template <bool kFromZero>
 void MultiplyPanel(const uint8_t* const (&rows)[kTileRows], size_t num_rows,
                    const Panel& panel, const Tokens& tokens,
                    const NextPiece& next, LaneSums* sums) {
+  const bool is_whole = kFromZero && panel.is_last;
   ForEachTileOfTokens(tokens.num_tokens, [&](size_t t, auto count) HWY_ATTR {
     next.Prefetch(t / kTileTokens,
                   hwy::DivCeil(tokens.num_tokens, kTileTokens));
+    LaneSums* tile_sums = is_whole ? sums : sums + t * kTileRows;
     MultiplyTile<count(), kFromZero>(
         rows, tokens.x + t * tokens.x_stride + panel.first_col, tokens.x_stride,
-        panel.num_cols, sums + t);
+        panel.num_cols, tile_sums);
     if (!panel.is_last) return;
-    for (size_t r = 0; r < num_rows; ++r) {
-      WriteSums<count()>(sums + r * kBlockTokens + t,
-                         tokens.out + t * tokens.out_stride + r,
-                         tokens.out_stride);
+    float totals[kTileRows * count()];
+    AddAllLanes<kTileRows * count()>(tile_sums, totals);
+    for (size_t i = 0; i < count(); ++i) {
+      float* out = tokens.out + (t + i) * tokens.out_stride;
+      const float* row_totals = totals + i * kTileRows;
+      if (num_rows == kTileRows) {
+        std::memcpy(out, row_totals, kTileRows * sizeof(float));
+      } else {
+        std::copy_n(row_totals, num_rows, out);
+      }
     }
   });
 }
@@ -137,12 +171,14 @@ inline NextPiece PieceAfter(const WeightRows& weights, size_t row,
 }
 
 void MultiplyBlock(const WeightRows& weights, size_t row_begin, size_t row_end,
-                   const Tokens& tokens, Scratch& scratch) {
-  const uint8_t* panel_rows[kTileRows];
+                   const Tokens& tokens, const Cut& cut, Scratch& scratch) {
+  float* panel_rows[kTileRows];
+  const uint8_t* panel_bytes[kTileRows];
   for (size_t r = 0; r < kTileRows; ++r) {
-    panel_rows[r] = reinterpret_cast<const uint8_t*>(scratch.panel[r]);
+    panel_rows[r] = scratch.panel + r * cut.panel_stride;
+    panel_bytes[r] = reinterpret_cast<const uint8_t*>(panel_rows[r]);
   }
-  const size_t panel_cols = PanelCols(weights.num_cols);
+  const size_t panel_cols = cut.panel_cols;
   for (size_t col = 0; col < weights.num_cols; col += panel_cols) {
     const size_t num_cols = HWY_MIN(panel_cols, weights.num_cols - col);
     const Panel panel = {col, num_cols, col + num_cols == weights.num_cols};
@@ -154,9 +190,9 @@ void MultiplyBlock(const WeightRows& weights, size_t row_begin, size_t row_end,
       // held before; nobody reads those sums.
       for (size_t r = 0; r < num_rows; ++r) {
         DecodeRow(weights.dtype, src + r * weights.row_bytes, num_cols,
-                  scratch.panel[r]);
+                  panel_rows[r]);
         const size_t padding = (kNumLanes - num_cols % kNumLanes) % kNumLanes;
-        std::memset(scratch.panel[r] + num_cols, 0, padding * sizeof(float));
+        std::memset(panel_rows[r] + num_cols, 0, padding * sizeof(float));
       }
       Tokens part = tokens;
       part.out += row;
@@ -164,8 +200,8 @@ void MultiplyBlock(const WeightRows& weights, size_t row_begin, size_t row_end,
           PieceAfter(weights, row, row_begin, row_end, panel, panel_cols);
       const auto multiply =
           col == 0 ? MultiplyPanel<true> : MultiplyPanel<false>;
-      multiply(panel_rows, num_rows, panel, part, next,
-               scratch.sums[row - row_begin]);
+      multiply(panel_bytes, num_rows, panel, part, next,
+               scratch.sums + (row - row_begin) * cut.block_tokens);
     }
   }
 }
@@ -174,12 +210,13 @@ void MultiplyRowsOnTarget(const WeightRows& weights, size_t row_begin,
                           size_t row_end, const Tokens& tokens) {
   Scratch scratch;
   std::memset(scratch.panel, 0, sizeof(scratch.panel));
-  for (size_t row = row_begin; row < row_end; row += kRowsPerBlock) {
-    for (size_t t = 0; t < tokens.num_tokens; t += kBlockTokens) {
-      MultiplyBlock(
-          weights, row, HWY_MIN(row + kRowsPerBlock, row_end),
-          tokens.Part(t, HWY_MIN(kBlockTokens, tokens.num_tokens - t)),
-          scratch);
+  const Cut cut = CutOf(weights.num_cols);
+  for (size_t t = 0; t < tokens.num_tokens; t += cut.block_tokens) {
+    const Tokens part =
+        tokens.Part(t, HWY_MIN(cut.block_tokens, tokens.num_tokens - t));
+    for (size_t row = row_begin; row < row_end; row += cut.block_rows) {
+      MultiplyBlock(weights, row, HWY_MIN(row + cut.block_rows, row_end), part,
+                    cut, scratch);
     }
   }
 }

@@ -14,7 +14,7 @@ namespace lowmem {
 
 // Ranges that begin at a multiple of this waste no work: whole tiles of every
 // target.
-inline constexpr size_t kRowsPerBlock = 12;
+inline constexpr size_t kRowsOfWholeTiles = 12;
 
 // Dot products of rows row_begin <= r < row_end with all tokens, in the order
 // of matmul.h. Chooses the instruction set once per call. Memory: up to 128 KiB

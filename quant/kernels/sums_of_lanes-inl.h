@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums of as many vectors as a vector has lanes, each in the order of
-// SumOfVector, and all of them in one vector. Compiled once per target.
-// Each step adds what is left of two vectors at once, so that a sum costs about
-// one addition and two shuffles, where one alone costs four of each.
+// The sums of several vectors, each in the order of SumOfVector, and all of
+// them in one vector. Compiled once per target. Each step adds what is left of
+// two vectors at once, so that a sum costs about one addition and two shuffles,
+// where one alone costs four of each.
 
 #if defined(LOWMEM_QUANT_KERNELS_SUMS_OF_LANES_INL_H_) == \
     defined(HWY_TARGET_TOGGLE)
@@ -48,18 +48,24 @@ HWY_INLINE FloatVec AddDistantLanes(FloatVec a, FloatVec b) {
 }
 #endif
 
-// Lane i is the sum of vectors[i], which are used up.
-template <size_t kDistance = kVecLanes / 2>
-HWY_INLINE FloatVec SumsOfVectors(FloatVec (&vectors)[kVecLanes]) {
+// The sums of vectors[i], which are used up: as many as a vector has lanes, or
+// half, a quarter, ... as many. Each fills kVecLanes / kNumVectors lanes, in
+// order.
+template <size_t kNumVectors, size_t kDistance = kVecLanes / 2>
+HWY_INLINE FloatVec SumsOfVectors(FloatVec (&vectors)[kNumVectors]) {
   if constexpr (kDistance == 0) {
     return vectors[0];
+  } else if constexpr (kNumVectors == 1) {
+    FloatVec sum[1] = {AddDistantLanes<kDistance>(vectors[0], vectors[0])};
+    return SumsOfVectors<1, kDistance / 2>(sum);
   } else {
+    constexpr size_t kHalf = kNumVectors / 2;
+    FloatVec sums[kHalf];
     LOWMEM_UNROLL
-    for (size_t i = 0; i < kDistance; ++i) {
-      vectors[i] =
-          AddDistantLanes<kDistance>(vectors[i], vectors[i + kDistance]);
+    for (size_t i = 0; i < kHalf; ++i) {
+      sums[i] = AddDistantLanes<kDistance>(vectors[i], vectors[i + kHalf]);
     }
-    return SumsOfVectors<kDistance / 2>(vectors);
+    return SumsOfVectors<kHalf, kDistance / 2>(sums);
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "hwy/highway.h"
 #include "quant/kernels/lanes-inl.h"
+#include "quant/kernels/sums_of_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lowmem {
@@ -41,47 +42,62 @@ struct LaneSums {
   HWY_ALIGN float lane[kNumLanes];
 };
 
-// out[t * out_stride] = the sum of sums[t]. Four at a time share the additions
-// of one vector where a vector holds all lanes; each is added in the same
-// halves as alone.
-template <size_t kNumTokens>
-HWY_INLINE void WriteSums(const LaneSums* sums, float* out, size_t out_stride) {
+// The totals of the lanes of kNumSums sums, as many as a vector has lanes or
+// half, a quarter, ... as many.
+template <size_t kNumSums>
+HWY_INLINE void AddLanes(const LaneSums* sums, float* totals) {
+  const FloatTag d;
 #if HWY_TARGET == HWY_AVX3
-  if constexpr (kNumTokens == 4) {
-    const FloatTag d;
-    const auto add_halves = [d](FloatVec a, FloatVec b) HWY_ATTR {
-      return hn::Add(hn::ConcatLowerLower(d, b, a),
-                     hn::ConcatUpperUpper(d, b, a));
-    };
-    const FloatVec first =
-        add_halves(hn::Load(d, sums[0].lane), hn::Load(d, sums[1].lane));
-    const FloatVec last =
-        add_halves(hn::Load(d, sums[2].lane), hn::Load(d, sums[3].lane));
-    // Blocks of four lanes: of tokens 0, 2, 1, 3.
-    const FloatVec blocks =
-        hn::Add(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(last), first),
-                hn::OddEvenBlocks(last, hn::SwapAdjacentBlocks(first)));
-    const FloatVec pairs = hn::Add(blocks, hn::Shuffle1032(blocks));
-    HWY_ALIGN float totals[kNumLanes];
-    hn::Store(hn::Add(pairs, hn::Shuffle2301(pairs)), d, totals);
-    out[0] = totals[0];
-    out[out_stride] = totals[8];
-    out[2 * out_stride] = totals[4];
-    out[3 * out_stride] = totals[12];
-    return;
+  // Halves that come together from memory take no shuffle.
+  constexpr size_t kHalf = kNumSums / 2;
+  const hn::Half<FloatTag> half;
+  FloatVec vectors[kHalf];
+  LOWMEM_UNROLL
+  for (size_t i = 0; i < kHalf; ++i) {
+    const float* a = sums[i].lane;
+    const float* b = sums[i + kHalf].lane;
+    vectors[i] =
+        hn::Add(hn::Combine(d, hn::Load(half, b), hn::Load(half, a)),
+                hn::Combine(d, hn::Load(half, b + 8), hn::Load(half, a + 8)));
   }
-#endif
-  for (size_t t = 0; t < kNumTokens; ++t) {
+  const FloatVec all = SumsOfVectors<kHalf, 4>(vectors);
+#else
+  FloatVec vectors[kNumSums];
+  LOWMEM_UNROLL
+  for (size_t i = 0; i < kNumSums; ++i) {
     Lanes lanes;
     LOWMEM_UNROLL
     for (size_t v = 0; v < kNumVecs; ++v) {
-      lanes.vec[v] = hn::Load(FloatTag(), sums[t].lane + v * kVecLanes);
+      lanes.vec[v] = hn::Load(d, sums[i].lane + v * kVecLanes);
     }
-    out[t * out_stride] = SumOfLanes(lanes);
+    vectors[i] = SumOfVectors(lanes);
+  }
+  const FloatVec all = SumsOfVectors(vectors);
+#endif
+  if constexpr (kNumSums == kVecLanes) {
+    hn::StoreU(all, d, totals);
+  } else {
+    HWY_ALIGN float lanes[kVecLanes];
+    hn::Store(all, d, lanes);
+    LOWMEM_UNROLL
+    for (size_t i = 0; i < kNumSums; ++i) {
+      totals[i] = lanes[i * (kVecLanes / kNumSums)];
+    }
   }
 }
 
-// sums[r * sums_stride + t] += `num_groups` groups of 16 columns of row r, from
+// The same for any number of sums, the widest parts first.
+template <size_t kNumSums, size_t kAtOnce = kVecLanes>
+HWY_INLINE void AddAllLanes(const LaneSums* sums, float* totals) {
+  if constexpr (kNumSums >= kAtOnce) {
+    AddLanes<kAtOnce>(sums, totals);
+    AddAllLanes<kNumSums - kAtOnce, kAtOnce>(sums + kAtOnce, totals + kAtOnce);
+  } else if constexpr (kNumSums > 0) {
+    AddAllLanes<kNumSums, kAtOnce / 2>(sums, totals);
+  }
+}
+
+// sums[t * kTileRows + r] += `num_groups` groups of 16 columns of row r, from
 // first_col on, times those of token t, from x + t * x_stride on; with
 // kFromZero the sums begin here. The lanes are taken one vector after another,
 // each over all columns: a tile of whole sets of lanes would be too small on
@@ -89,7 +105,7 @@ HWY_INLINE void WriteSums(const LaneSums* sums, float* out, size_t out_stride) {
 template <class W, size_t kNumTokens, bool kFromZero>
 HWY_INLINE void AddTile(const uint8_t* const (&rows)[kTileRows],
                         size_t first_col, const float* x, size_t x_stride,
-                        size_t num_groups, LaneSums* sums, size_t sums_stride) {
+                        size_t num_groups, LaneSums* sums) {
   const FloatTag d;
   for (size_t lane = 0; lane < kNumLanes; lane += kVecLanes) {
     FloatVec acc[kTileRows][kNumTokens];
@@ -99,7 +115,7 @@ HWY_INLINE void AddTile(const uint8_t* const (&rows)[kTileRows],
       for (size_t t = 0; t < kNumTokens; ++t) {
         acc[r][t] = kFromZero
                         ? hn::Zero(d)
-                        : hn::Load(d, sums[r * sums_stride + t].lane + lane);
+                        : hn::Load(d, sums[t * kTileRows + r].lane + lane);
       }
     }
     const size_t end = num_groups * kNumLanes + lane;
@@ -122,7 +138,7 @@ HWY_INLINE void AddTile(const uint8_t* const (&rows)[kTileRows],
     for (size_t r = 0; r < kTileRows; ++r) {
       LOWMEM_UNROLL
       for (size_t t = 0; t < kNumTokens; ++t) {
-        hn::Store(acc[r][t], d, sums[r * sums_stride + t].lane + lane);
+        hn::Store(acc[r][t], d, sums[t * kTileRows + r].lane + lane);
       }
     }
   }
