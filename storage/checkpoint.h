@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A published model as one table of tensors, whatever its format and however many
-// files it came in. Opening reads headers only, never a weight.
+// A published model as one table of tensors, whatever its format and however
+// many files it came in. Opening reads headers only, never a weight.
 
 #ifndef LOWMEM_STORAGE_CHECKPOINT_H_
 #define LOWMEM_STORAGE_CHECKPOINT_H_
@@ -34,8 +34,8 @@ class Checkpoint {
   // `path` is a folder that holds model.safetensors or
   // model.safetensors.index.json (a cache snapshot of links too), one
   // .safetensors file, an index file, or a .gguf file.
-  // Errors: kNotFound for the path, a needed file in it or a shard; kDataLoss for
-  // damage; kUnimplemented for a format that is not read.
+  // Errors: kNotFound for the path, a needed file in it or a shard; kDataLoss
+  // for damage; kUnimplemented for a format that is not read.
   static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(
       const std::string& path);
 
@@ -55,14 +55,15 @@ class Checkpoint {
     return format_ == Format::kGguf ? &gguf_metadata_ : nullptr;
   }
 
-  // Path of a file beside the weights ("config.json", "tokenizer.json"), whether
-  // it exists or not. Empty for GGUF.
+  // Path of a file beside the weights ("config.json", "tokenizer.json"),
+  // whether it exists or not. Empty for GGUF.
   std::string SidecarPath(absl::string_view file_name) const;
 
  private:
   Checkpoint() = default;
   absl::Status AddSafetensors(std::unique_ptr<RandomAccessFile> file);
-  absl::Status AddShards(const Folder& folder, const RandomAccessFile& index_file);
+  absl::Status AddShards(const Folder& folder,
+                         const RandomAccessFile& index_file);
   absl::Status AddGguf(std::unique_ptr<RandomAccessFile> file);
   // Fills id_by_name_ and the total once tensors_ is complete.
   absl::Status BuildIndex();

@@ -11,8 +11,8 @@ namespace {
 struct Row {
   DType dtype;
   DTypeTraits traits;
-  int gguf_id;              // ggml_type, or -1
-  bool is_safetensors;      // the printed name is also safetensors' name
+  int gguf_id;          // ggml_type, or -1
+  bool is_safetensors;  // the printed name is also safetensors' name
 };
 
 // In the order of DType. Block sizes are ggml's, proved by tests against

@@ -20,13 +20,23 @@
 namespace lowmem {
 
 enum class GgufType : uint8_t {
-  kUint8 = 0, kInt8 = 1, kUint16 = 2, kInt16 = 3, kUint32 = 4, kInt32 = 5,
-  kFloat32 = 6, kBool = 7, kString = 8, kArray = 9, kUint64 = 10, kInt64 = 11,
+  kUint8 = 0,
+  kInt8 = 1,
+  kUint16 = 2,
+  kInt16 = 3,
+  kUint32 = 4,
+  kInt32 = 5,
+  kFloat32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kUint64 = 10,
+  kInt64 = 11,
   kFloat64 = 12,
 };
 
-// One value. Scalars and strings are held; of an array the element type, count and
-// place in the file, which the reader has walked and proved.
+// One value. Scalars and strings are held; of an array the element type, count
+// and place in the file, which the reader has walked and proved.
 struct GgufValue {
   GgufType type = GgufType::kUint8;
   uint64_t integer = 0;  // bit pattern of integers and bool, sign-extended
@@ -34,7 +44,7 @@ struct GgufValue {
   std::string text;
   GgufType element_type = GgufType::kUint8;
   uint64_t num_elements = 0;
-  uint64_t file_ofs = 0;  // of the first element
+  uint64_t file_ofs = 0;    // of the first element
   uint64_t size_bytes = 0;  // of all elements
 };
 
@@ -52,16 +62,16 @@ class GgufMetadata {
     return values_;
   }
 
-  // nullopt when the key is absent or its value is of another kind; an integer of
-  // any width fits as long as its value does.
+  // nullopt when the key is absent or its value is of another kind; an integer
+  // of any width fits as long as its value does.
   std::optional<uint64_t> GetUint(absl::string_view key) const;
   std::optional<double> GetFloat(absl::string_view key) const;
   std::optional<bool> GetBool(absl::string_view key) const;
   const std::string* GetString(absl::string_view key) const;
 
-  // Calls `visit` for each element in order; a status other than OK ends the walk.
-  // The text is valid during the call.
-  // Errors: kNotFound; kDataLoss when it is no array of that kind; kUnavailable.
+  // Calls `visit` for each element in order; a status other than OK ends the
+  // walk. The text is valid during the call. Errors: kNotFound; kDataLoss when
+  // it is no array of that kind; kUnavailable.
   absl::Status ForEachString(
       absl::string_view key,
       absl::FunctionRef<absl::Status(uint64_t idx, absl::string_view text)>

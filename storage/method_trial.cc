@@ -13,8 +13,7 @@ std::optional<double> MethodTrial::bytes_per_s() const {
 
 void MethodTrial::Record(uint64_t num_bytes, double elapsed_s,
                          double waited_s) {
-  const bool counts =
-      elapsed_s > 0 && waited_s >= kMinWaitingShare * elapsed_s;
+  const bool counts = elapsed_s > 0 && waited_s >= kMinWaitingShare * elapsed_s;
   if (is_settled_) {
     settled_bytes_ += counts ? static_cast<double>(num_bytes) : 0;
     settled_s_ += counts ? elapsed_s : 0;

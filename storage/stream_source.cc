@@ -285,13 +285,12 @@ absl::StatusOr<std::unique_ptr<StreamSource>> NewStreamSource(
     ProgressRef progress) {
   return NewStreamSourceOver(
       [&](uint32_t num_slots, absl::Span<uint8_t> probe) {
-        return OpenReadQueue(
-            checkpoint,
-            {.method = options.io_method,
-             .num_slots = num_slots,
-             .leave_no_cache = options.leave_no_cache,
-             .may_try_buffered = MayTryBuffered(plan)},
-            probe);
+        return OpenReadQueue(checkpoint,
+                             {.method = options.io_method,
+                              .num_slots = num_slots,
+                              .leave_no_cache = options.leave_no_cache,
+                              .may_try_buffered = MayTryBuffered(plan)},
+                             probe);
       },
       checkpoint, plan, options.ring, account, progress, options.cancel);
 }

@@ -23,8 +23,8 @@ struct TensorInfo {
   // More than limits::kTensorRank dimensions: the last entry of `shape` is the
   // product of the rest, so that a header cannot ask for unbounded memory.
   bool shape_is_folded = false;
-  uint32_t file_idx = 0;   // in Checkpoint::files()
-  uint64_t file_ofs = 0;   // from the start of that file
+  uint32_t file_idx = 0;  // in Checkpoint::files()
+  uint64_t file_ofs = 0;  // from the start of that file
   uint64_t size_bytes = 0;
 
   // A vector counts as one row; a scalar as one row of one element. Dimensions

@@ -83,15 +83,15 @@ class WeightSource {
   // The tensors of `step` are used next. May start reading; never waits.
   virtual void Prefetch(const WeightStep& step) = 0;
 
-  // While *cancel is true, Acquire may end with kCancelled instead of waiting for
-  // a disk; nothing is lost, the same call goes on later. nullptr: it waits.
-  // Lifetime: the flag outlives the source, or is taken back before.
+  // While *cancel is true, Acquire may end with kCancelled instead of waiting
+  // for a disk; nothing is lost, the same call goes on later. nullptr: it
+  // waits. Lifetime: the flag outlives the source, or is taken back before.
   virtual void SetCancel(const std::atomic<bool>* cancel) {
     static_cast<void>(cancel);
   }
 
-  // Weight bytes that stay in memory for as long as the source does: in heap, or
-  // mapped where memory is bounded.
+  // Weight bytes that stay in memory for as long as the source does: in heap,
+  // or mapped where memory is bounded.
   virtual uint64_t resident_weight_bytes() const = 0;
 
  protected:

@@ -47,7 +47,8 @@ uint32_t ContextTokens(const ModeSummary& mode) {
 
 // Sizes are those of the plan, or of the smallest where none fits the budget.
 void AppendMode(const ModeSummary& mode, bool has_budget, JsonWriter& json) {
-  const MemoryForecast& forecast = mode.planned ? mode.planned->forecast : mode.smallest;
+  const MemoryForecast& forecast =
+      mode.planned ? mode.planned->forecast : mode.smallest;
   const ModelFootprint& footprint = forecast.footprint;
   json.Key(ModeName(forecast.mode)).BeginObject();
   json.Key("heap_weight_bytes").Uint(forecast.heap_weight_bytes);

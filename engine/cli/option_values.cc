@@ -89,7 +89,8 @@ absl::StatusOr<std::vector<uint64_t>> ParseBudgets(absl::string_view text) {
 }
 
 absl::StatusOr<Mode> ParseMode(absl::string_view text) {
-  for (const Mode mode : {Mode::kAuto, Mode::kMmap, Mode::kCopy, Mode::kStream}) {
+  for (const Mode mode :
+       {Mode::kAuto, Mode::kMmap, Mode::kCopy, Mode::kStream}) {
     if (text == ModeName(mode)) return mode;
   }
   return Expected("auto, mmap, copy or stream", text);

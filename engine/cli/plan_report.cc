@@ -102,10 +102,10 @@ std::string PlanToText(const PlanReport& report) {
     const double bytes_per_s = report.read_rate->bytes_per_s;
     absl::StrAppend(
         &text,
-        Line("storage", absl::StrCat(
-                            FormatBytes(static_cast<uint64_t>(bytes_per_s)),
-                            " a second, measured now (",
-                            report.read_rate->method, ")")));
+        Line("storage",
+             absl::StrCat(FormatBytes(static_cast<uint64_t>(bytes_per_s)),
+                          " a second, measured now (", report.read_rate->method,
+                          ")")));
   }
   if (const std::optional<double> tokens_per_s = report.max_tokens_per_s()) {
     absl::StrAppend(&text, Line("at most", absl::StrFormat("%.2f tokens/s",

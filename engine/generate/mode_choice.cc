@@ -99,7 +99,8 @@ std::vector<Attempt> Attempts(Mode mode, const ModeRequest& request,
   }
   const uint32_t least_chunk = LeastChunk(request);
   if (const uint32_t prompt_tokens = PromptTokens(request)) {
-    // In so many parts that each fits; a smaller chunk before a shorter context.
+    // In so many parts that each fits; a smaller chunk before a shorter
+    // context.
     uint32_t num_parts = (prompt_tokens - 1) / MaxChunk(mode, request) + 1;
     for (uint32_t chunk_tokens = 0; chunk_tokens != least_chunk; ++num_parts) {
       const uint32_t part_tokens =
@@ -111,11 +112,10 @@ std::vector<Attempt> Attempts(Mode mode, const ModeRequest& request,
   } else {
     for (uint32_t chunk_tokens = kDefaultChunkTokens;
          chunk_tokens > least_chunk; chunk_tokens /= 2) {
-      attempts.push_back(
-          {chunk_tokens,
-           {std::clamp(kChunksPerContext * chunk_tokens, contexts.min,
-                       contexts.max),
-            contexts.max}});
+      attempts.push_back({chunk_tokens,
+                          {std::clamp(kChunksPerContext * chunk_tokens,
+                                      contexts.min, contexts.max),
+                           contexts.max}});
     }
   }
   attempts.push_back({least_chunk, contexts});
@@ -158,14 +158,15 @@ absl::StatusOr<uint64_t> ContextBudget(Mode mode, const ModeRequest& request,
   const uint64_t least_bytes = smallest.required_bytes();
   if (least_bytes >= budget_bytes) return budget_bytes;
   const ModelFootprint& model = smallest.footprint;
-  const uint64_t most_bytes = mode == Mode::kStream ? model.most_stream_bytes
-                                                    : model.most_mapped_bytes;
+  const uint64_t most_bytes =
+      mode == Mode::kStream ? model.most_stream_bytes : model.most_mapped_bytes;
   const uint64_t weight_bytes =
       most_bytes - std::min(most_bytes, smallest.least_weight_bytes);
   const uint64_t spare_bytes = budget_bytes - least_bytes;
   const uint64_t beside_all_weights =
       spare_bytes - std::min(spare_bytes, weight_bytes);
-  return least_bytes + std::max(beside_all_weights, spare_bytes / kContextShare);
+  return least_bytes +
+         std::max(beside_all_weights, spare_bytes / kContextShare);
 }
 
 // Why not even the smallest plan fits.
@@ -212,9 +213,8 @@ absl::StatusOr<ModeChoice> ChooseWithoutBudget(const ModeRequest& request,
           ? request.model_context_tokens
           : std::min(request.context_tokens, request.model_context_tokens);
   const TokenRange contexts = {context_tokens, context_tokens};
-  choice.chunk_tokens =
-      std::min(Attempts(choice.mode, request, contexts)[0].chunk_tokens,
-               context_tokens);
+  choice.chunk_tokens = std::min(
+      Attempts(choice.mode, request, contexts)[0].chunk_tokens, context_tokens);
   choice.longest_context_tokens = context_tokens;
   LOWMEM_ASSIGN_OR_RETURN(choice.forecast,
                           ForecastContext(choice.mode, choice.chunk_tokens,
@@ -232,9 +232,9 @@ std::vector<ModeAttempt> ModeAttempts(const ModeRequest& request,
                                       const TokenRange& contexts) {
   if (request.mode != Mode::kAuto) return {{request.mode, contexts}};
   const uint32_t least_copy_tokens =
-      WantsContext(request) ? contexts.max
-                            : std::clamp(kLeastCopyContextTokens, contexts.min,
-                                         contexts.max);
+      WantsContext(request)
+          ? contexts.max
+          : std::clamp(kLeastCopyContextTokens, contexts.min, contexts.max);
   return {{Mode::kCopy, {least_copy_tokens, contexts.max}},
           {Mode::kStream, contexts},
           {Mode::kCopy, contexts}};
@@ -280,13 +280,11 @@ absl::StatusOr<ModeChoice> ChooseWithBudget(const ModeRequest& request,
   std::optional<uint64_t> least_bytes;
   Mode least_mode = request.mode;
   for (const ModeAttempt& attempt : attempts) {
-    LOWMEM_ASSIGN_OR_RETURN(
-        const uint64_t context_budget,
-        ContextBudget(attempt.mode, request, footprint_of));
-    LOWMEM_ASSIGN_OR_RETURN(
-        std::optional<ModeChoice> choice,
-        FitMode(attempt.mode, context_budget, request, attempt.contexts,
-                footprint_of));
+    LOWMEM_ASSIGN_OR_RETURN(const uint64_t context_budget,
+                            ContextBudget(attempt.mode, request, footprint_of));
+    LOWMEM_ASSIGN_OR_RETURN(std::optional<ModeChoice> choice,
+                            FitMode(attempt.mode, context_budget, request,
+                                    attempt.contexts, footprint_of));
     if (choice) {
       choice->reason = Reason(request, attempts[0], attempt.mode);
       return *std::move(choice);

@@ -59,16 +59,15 @@ struct ModeChoice {
 // Whatever is chosen fits the budget with a full context.
 // A context to be chosen: without a budget the model's; with one what is
 // wanted, or the longest shorter one that fits; without a need the longest for
-// which kMmap and kStream give no more than a quarter of the memory that weights
-// would else have.
-// A chunk to be chosen: the prompt in as few equal parts as fit, of at most 128
-// tokens (512 where weights are read again in each pass); without a need 128 or the largest smaller power of two
-// of which eight fit the context. 16 at least.
-// kAuto: without a budget mmap; with one copy when the context that is wanted,
-// or 512 tokens, fits with it; else stream; else copy with what fits.
-// Errors: kResourceExhausted when nothing fits, as CheckFits says of the mode
-// that needs least of those allowed, and which context would fit when one was
-// asked for.
+// which kMmap and kStream give no more than a quarter of the memory that
+// weights would else have. A chunk to be chosen: the prompt in as few equal
+// parts as fit, of at most 128 tokens (512 where weights are read again in each
+// pass); without a need 128 or the largest smaller power of two of which eight
+// fit the context. 16 at least. kAuto: without a budget mmap; with one copy
+// when the context that is wanted, or 512 tokens, fits with it; else stream;
+// else copy with what fits. Errors: kResourceExhausted when nothing fits, as
+// CheckFits says of the mode that needs least of those allowed, and which
+// context would fit when one was asked for.
 absl::StatusOr<ModeChoice> ChooseMode(const ModeRequest& request,
                                       FootprintFunction footprint_of);
 

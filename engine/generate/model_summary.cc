@@ -47,9 +47,8 @@ absl::StatusOr<ModeSummary> SummarizeMode(const EngineOptions& options,
       ForecastSmallest(options.mode, request, sizes.FunctionFor(limited)));
   ModeRequest unlimited = request;
   unlimited.budget_bytes.reset();
-  LOWMEM_ASSIGN_OR_RETURN(
-      const ModeChoice full,
-      ChooseMode(unlimited, sizes.FunctionFor(options)));
+  LOWMEM_ASSIGN_OR_RETURN(const ModeChoice full,
+                          ChooseMode(unlimited, sizes.FunctionFor(options)));
   summary.full = full.forecast;
   const absl::StatusOr<ModeChoice> choice =
       ChooseMode(request, sizes.FunctionFor(options));
@@ -116,18 +115,17 @@ absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options) {
     LOWMEM_ASSIGN_OR_RETURN(ModeSummary mode_summary,
                             SummarizeMode(of_mode, sizes));
     if (mode != Mode::kMmap) {
-      summary.min_budget_bytes =
-          std::min(summary.min_budget_bytes,
-                   mode_summary.smallest.required_bytes());
+      summary.min_budget_bytes = std::min(
+          summary.min_budget_bytes, mode_summary.smallest.required_bytes());
     }
     summary.modes.push_back(std::move(mode_summary));
   }
-  summary.choice = ChooseMode(
-      ModeRequestOf(options, summary.config.max_context_tokens),
-      sizes.FunctionFor(options));
+  summary.choice =
+      ChooseMode(ModeRequestOf(options, summary.config.max_context_tokens),
+                 sizes.FunctionFor(options));
   if (summary.choice.ok()) {
-    LOWMEM_ASSIGN_OR_RETURN(
-        summary.placement, PlaceWeights(checkpoint, weights, *summary.choice));
+    LOWMEM_ASSIGN_OR_RETURN(summary.placement,
+                            PlaceWeights(checkpoint, weights, *summary.choice));
   }
   return summary;
 }

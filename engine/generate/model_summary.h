@@ -60,8 +60,9 @@ struct ModelSummary {
   uint64_t min_budget_bytes = std::numeric_limits<uint64_t>::max();
 };
 
-// Uses of the options the path, mode, threads, context, chunk and budget. Reads no weight and no tokenizer. Errors: those of
-// Engine::Open up to the choice of mode, but no refusal of a budget.
+// Uses of the options the path, mode, threads, context, chunk and budget. Reads
+// no weight and no tokenizer. Errors: those of Engine::Open up to the choice of
+// mode, but no refusal of a budget.
 absl::StatusOr<ModelSummary> SummarizeModel(const EngineOptions& options);
 
 }  // namespace lowmem

@@ -19,8 +19,8 @@
 
 namespace lowmem {
 
-// The list of buffers, made before any memory is taken. A pure value: adding up a
-// plan is how a forecast is made.
+// The list of buffers, made before any memory is taken. A pure value: adding up
+// a plan is how a forecast is made.
 class ArenaPlan {
  public:
   static constexpr uint64_t kBufferAlignmentBytes = 64;

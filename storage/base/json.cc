@@ -11,8 +11,8 @@
 namespace lowmem {
 namespace {
 
-// Sorted rather than searched key by key: a hostile object of a million keys must
-// not take a million squared steps.
+// Sorted rather than searched key by key: a hostile object of a million keys
+// must not take a million squared steps.
 absl::Status CheckKeysUnique(const std::vector<JsonValue::Member>& members) {
   std::vector<absl::string_view> keys;
   keys.reserve(members.size());
@@ -24,7 +24,8 @@ absl::Status CheckKeysUnique(const std::vector<JsonValue::Member>& members) {
       absl::StrCat("duplicate key \"", Printable(*twice), "\" in JSON"));
 }
 
-// Builds values from the inside out: the open arrays and objects wait on a stack.
+// Builds values from the inside out: the open arrays and objects wait on a
+// stack.
 class ValueBuilder final : public JsonHandler {
  public:
   absl::Status OnObjectBegin() override { return Open(); }

@@ -12,7 +12,8 @@
 #include "absl/strings/strip.h"
 #include "storage/base/limits.h"
 
-// No input reaches RapidJSON's assertions, and a library must not abort if one did.
+// No input reaches RapidJSON's assertions, and a library must not abort if one
+// did.
 #define RAPIDJSON_ASSERT(condition) (static_cast<void>(0))
 #include "rapidjson/reader.h"
 
@@ -27,8 +28,8 @@ absl::Status MalformedAt(uint64_t offset_bytes, absl::string_view what) {
 }
 
 // RapidJSON's view of a ByteStream. The chunk always has a NUL behind it, which
-// RapidJSON takes for the end of the text; a NUL of the text itself cuts the chunk
-// short, so that it ends the parse too and can be told apart afterwards.
+// RapidJSON takes for the end of the text; a NUL of the text itself cuts the
+// chunk short, so that it ends the parse too and can be told apart afterwards.
 class ChunkedInput {
  public:
   using Ch = char;
@@ -73,9 +74,9 @@ class ChunkedInput {
       return 0;
     }
     if (*num_bytes > limits::kJsonBytes - chunk_offset_bytes_) {
-      end_status_ = absl::DataLossError(absl::StrCat(
-          "JSON text is too long; expected at most ", limits::kJsonBytes,
-          " bytes"));
+      end_status_ = absl::DataLossError(
+          absl::StrCat("JSON text is too long; expected at most ",
+                       limits::kJsonBytes, " bytes"));
       return 0;
     }
     const void* nul = std::memchr(chunk_.get(), '\0', *num_bytes);
@@ -219,8 +220,8 @@ std::optional<Integer> ParseInteger(absl::string_view text) {
 }  // namespace
 
 absl::Status ParseJson(ByteStream& stream, JsonHandler& handler) {
-  // Numbers as text: the conversion of 1.1.0 overflows on "0.01e-2147483639" and
-  // then reads out of bounds.
+  // Numbers as text: the conversion of 1.1.0 overflows on "0.01e-2147483639"
+  // and then reads out of bounds.
   constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
                               rapidjson::kParseValidateEncodingFlag |
                               rapidjson::kParseNumbersAsStringsFlag;
@@ -250,8 +251,8 @@ std::optional<int64_t> ParseJsonInt64(absl::string_view text) {
 }
 
 std::optional<double> ParseJsonDouble(absl::string_view text) {
-  // Keeps out "inf", "nan" and hexadecimal digits, which from_chars knows and JSON
-  // does not.
+  // Keeps out "inf", "nan" and hexadecimal digits, which from_chars knows and
+  // JSON does not.
   absl::string_view digits = text;
   absl::ConsumePrefix(&digits, "-");
   if (digits.empty() || digits[0] < '0' || digits[0] > '9' ||

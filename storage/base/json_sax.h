@@ -4,9 +4,10 @@
 // conversion is not safe on hostile text (CVE-2024-38517), so numbers arrive as
 // their text and ParseJsonUint64 and its like convert them.
 //
-// Refused: text behind the value, NUL bytes, invalid UTF-8, unpaired surrogates,
-// numbers beyond a double's range, nesting deeper than limits::kJsonDepth, more
-// than limits::kJsonBytes. Duplicate keys are the handler's to refuse.
+// Refused: text behind the value, NUL bytes, invalid UTF-8, unpaired
+// surrogates, numbers beyond a double's range, nesting deeper than
+// limits::kJsonDepth, more than limits::kJsonBytes. Duplicate keys are the
+// handler's to refuse.
 
 #ifndef LOWMEM_STORAGE_BASE_JSON_SAX_H_
 #define LOWMEM_STORAGE_BASE_JSON_SAX_H_
@@ -23,7 +24,8 @@
 namespace lowmem {
 
 // Receives the events of one document in order. A status other than OK ends the
-// parse and is what ParseJson returns. The views are valid during the call only.
+// parse and is what ParseJson returns. The views are valid during the call
+// only.
 class JsonHandler {
  public:
   virtual ~JsonHandler() = default;
@@ -48,13 +50,14 @@ class ByteStream {
 };
 
 // Parses one JSON document. The stream form reads 64 KiB at a time.
-// Errors: kDataLoss with the byte offset for malformed text; what the handler or
-// the stream returned otherwise.
+// Errors: kDataLoss with the byte offset for malformed text; what the handler
+// or the stream returned otherwise.
 absl::Status ParseJson(absl::string_view text, JsonHandler& handler);
 absl::Status ParseJson(ByteStream& stream, JsonHandler& handler);
 
 // Conversion of OnNumber's text. nullopt where it is not exactly representable
-// in the type: fractions, exponents and a leading minus are no unsigned integer.
+// in the type: fractions, exponents and a leading minus are no unsigned
+// integer.
 std::optional<uint64_t> ParseJsonUint64(absl::string_view text);
 std::optional<int64_t> ParseJsonInt64(absl::string_view text);
 // Nearest double; nullopt for overflow to infinity.

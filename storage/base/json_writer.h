@@ -31,7 +31,8 @@ class JsonWriter {
   JsonWriter& String(absl::string_view value);
   JsonWriter& Uint(uint64_t value);
   JsonWriter& Int(int64_t value);
-  // Shortest text that reads back as the same double; null for NaN and infinity.
+  // Shortest text that reads back as the same double; null for NaN and
+  // infinity.
   JsonWriter& Double(double value);
   JsonWriter& Bool(bool value);
   JsonWriter& Null();

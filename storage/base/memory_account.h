@@ -50,8 +50,8 @@ class MemoryAccount {
   MemoryAccount& operator=(const MemoryAccount&) = delete;
 
   // Holds `num_bytes` for as long as the charge lives.
-  // Errors: kResourceExhausted naming the account whose limit is in the way, what
-  // was asked, what it holds and what it may hold.
+  // Errors: kResourceExhausted naming the account whose limit is in the way,
+  // what was asked, what it holds and what it may hold.
   absl::StatusOr<MemoryCharge> Reserve(uint64_t num_bytes);
   // The same where there may be no account: nothing is held then.
   static absl::StatusOr<MemoryCharge> ReserveIn(MemoryAccount* account,
@@ -59,8 +59,12 @@ class MemoryAccount {
 
   absl::string_view name() const { return name_; }
   uint64_t limit_bytes() const { return limit_bytes_; }
-  uint64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
-  uint64_t peak_bytes() const { return peak_bytes_.load(std::memory_order_relaxed); }
+  uint64_t used_bytes() const {
+    return used_bytes_.load(std::memory_order_relaxed);
+  }
+  uint64_t peak_bytes() const {
+    return peak_bytes_.load(std::memory_order_relaxed);
+  }
 
  private:
   friend class MemoryCharge;

@@ -12,9 +12,9 @@
 
 // Evaluates `expr` (an absl::Status) and returns it from the enclosing function
 // unless it is OK.
-#define LOWMEM_RETURN_IF_ERROR(expr)              \
-  do {                                            \
-    absl::Status lowmem_status_ = (expr);         \
+#define LOWMEM_RETURN_IF_ERROR(expr)                 \
+  do {                                               \
+    absl::Status lowmem_status_ = (expr);            \
     if (!lowmem_status_.ok()) return lowmem_status_; \
   } while (false)
 

@@ -56,8 +56,8 @@ std::optional<uint64_t> ToBytes(absl::string_view whole,
     if (!sum) return std::nullopt;
     num_units = *sum;
   }
-  // From the last digit to the first, so that rounding down at every step is the
-  // same as rounding down once.
+  // From the last digit to the first, so that rounding down at every step is
+  // the same as rounding down once.
   uint64_t part_bytes = 0;
   for (auto it = fraction.rbegin(); it != fraction.rend(); ++it) {
     part_bytes = (part_bytes + (*it - '0') * unit) / 10;

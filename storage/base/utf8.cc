@@ -6,8 +6,8 @@
 namespace lowmem {
 namespace {
 
-// How a sequence is told from its first byte: its length, the bits the first byte
-// holds, and the smallest code point that needs this length.
+// How a sequence is told from its first byte: its length, the bits the first
+// byte holds, and the smallest code point that needs this length.
 struct Lead {
   size_t num_bytes;
   uint8_t payload_mask;

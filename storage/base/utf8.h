@@ -10,9 +10,9 @@
 
 namespace lowmem {
 
-// A code point and how many bytes it took. Where the bytes are no UTF-8 (a stray
-// or missing continuation, an overlong form, a surrogate, beyond U+10FFFF) `ok` is
-// false and the first byte alone is consumed.
+// A code point and how many bytes it took. Where the bytes are no UTF-8 (a
+// stray or missing continuation, an overlong form, a surrogate, beyond
+// U+10FFFF) `ok` is false and the first byte alone is consumed.
 struct Utf8Step {
   char32_t code_point;
   size_t num_bytes;

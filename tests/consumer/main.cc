@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// lowmem in a program of one's own: opens a model, continues a text piece by piece,
-// stops on Ctrl-C, and says what it cost. Built against the installed library by the
-// tests.
+// lowmem in a program of one's own: opens a model, continues a text piece by
+// piece, stops on Ctrl-C, and says what it cost. Built against the installed
+// library by the tests.
 //
 //   lowmem_example MODEL TEXT [TOKENS]
 
@@ -44,8 +44,8 @@ absl::Status Continue(absl::string_view model_path, absl::string_view text,
   std::signal(SIGINT, CancelGeneration);
   lowmem::GenerateOptions options;
   options.max_new_tokens = max_new_tokens;
-  absl::StatusOr<lowmem::GenerateResult> result = (*session)->Generate(
-      options, [](absl::string_view piece) {
+  absl::StatusOr<lowmem::GenerateResult> result =
+      (*session)->Generate(options, [](absl::string_view piece) {
         std::cout << piece << std::flush;
         return true;  // false would end the generation
       });
@@ -56,8 +56,9 @@ absl::Status Continue(absl::string_view model_path, absl::string_view text,
   std::cerr << "\n[" << meter.generated_tokens << " tokens, "
             << lowmem::StopReasonName(result->stop_reason) << "; mode "
             << meter.mode << ", " << (*engine)->mode_reason() << "; "
-            << meter.arena_bytes + meter.kv_bytes << " bytes of working memory, "
-            << meter.vm_hwm_bytes.value_or(0) << " at the peak of the process]\n";
+            << meter.arena_bytes + meter.kv_bytes
+            << " bytes of working memory, " << meter.vm_hwm_bytes.value_or(0)
+            << " at the peak of the process]\n";
   return absl::OkStatus();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outer form of a file: its length, its name, its first line, its include guard,
-// and that nothing is left "to do".
+// The outer form of a file: its length, its name, its first line, its include
+// guard, and that nothing is left "to do".
 
 #include <algorithm>
 #include <string>
@@ -33,14 +33,16 @@ Complaints CheckLength(const std::vector<SourceFile>& files) {
   for (const SourceFile& file : files) {
     const auto num_lines = std::count(file.text.begin(), file.text.end(), '\n');
     if (num_lines > kMaxLines) {
-      complaints.push_back(absl::StrCat(file.path, ": too long; expected at most ",
+      complaints.push_back(absl::StrCat(file.path,
+                                        ": too long; expected at most ",
                                         kMaxLines, " lines, got ", num_lines));
     }
   }
   return complaints;
 }
 
-// A file is named for the thing in it; these names are for whatever was left over.
+// A file is named for the thing in it; these names are for whatever was left
+// over.
 Complaints CheckName(const std::vector<SourceFile>& files) {
   Complaints complaints;
   for (const SourceFile& file : files) {
@@ -49,7 +51,8 @@ Complaints CheckName(const std::vector<SourceFile>& files) {
     for (const char* word :
          {"util", "helper", "common", "manager", "misc", "stuff"}) {
       if (absl::StrContains(name, word)) {
-        complaints.push_back(absl::StrCat(path, ": named for no thing: ", word));
+        complaints.push_back(
+            absl::StrCat(path, ": named for no thing: ", word));
       }
     }
   }
@@ -63,14 +66,16 @@ Complaints CheckLicence(const std::vector<SourceFile>& files) {
                           "// SPDX-License-Identifier: Apache-2.0\n") &&
         !absl::StartsWith(file.text,
                           "/* SPDX-License-Identifier: Apache-2.0 */\n")) {
-      complaints.push_back(absl::StrCat(file.path, ": no SPDX line at the top"));
+      complaints.push_back(
+          absl::StrCat(file.path, ": no SPDX line at the top"));
     }
   }
   return complaints;
 }
 
-// LOWMEM_STORAGE_BASE_JSON_H_ for storage/base/json.h; public headers are named as
-// they are included. Files included once a target, -inl.h, have guards of their own.
+// LOWMEM_STORAGE_BASE_JSON_H_ for storage/base/json.h; public headers are named
+// as they are included. Files included once a target, -inl.h, have guards of
+// their own.
 Complaints CheckGuard(const std::vector<SourceFile>& files) {
   Complaints complaints;
   for (const SourceFile& file : files) {
@@ -80,11 +85,11 @@ Complaints CheckGuard(const std::vector<SourceFile>& files) {
     }
     absl::string_view path = file.path;
     absl::ConsumePrefix(&path, "engine/include/lowmem/");
-    const std::string guard = absl::StrCat(
-        "LOWMEM_",
-        absl::AsciiStrToUpper(
-            absl::StrReplaceAll(path, {{"/", "_"}, {".", "_"}, {"-", "_"}})),
-        "_");
+    const std::string guard =
+        absl::StrCat("LOWMEM_",
+                     absl::AsciiStrToUpper(absl::StrReplaceAll(
+                         path, {{"/", "_"}, {".", "_"}, {"-", "_"}})),
+                     "_");
     if (!absl::StrContains(file.text, absl::StrCat("#ifndef ", guard, "\n")) ||
         !absl::StrContains(file.text, absl::StrCat("#define ", guard, "\n"))) {
       complaints.push_back(
@@ -101,7 +106,12 @@ Complaints CheckUnfinished(const std::vector<SourceFile>& files) {
     int line_number = 0;
     for (absl::string_view line : absl::StrSplit(file.text, '\n')) {
       ++line_number;
-      for (const char* word : {"TO" "DO", "FIX" "ME", "HA" "CK:"}) {
+      for (const char* word : {"TO"
+                               "DO",
+                               "FIX"
+                               "ME",
+                               "HA"
+                               "CK:"}) {
         if (absl::StrContains(line, word)) {
           complaints.push_back(
               absl::StrCat(file.path, ":", line_number, ": ", word));
@@ -143,8 +153,11 @@ TEST(FileFormTest, PlantedViolationsAreFound) {
   EXPECT_THAT(
       CheckGuard({{"storage/file.h", "#ifndef FILE_H\n#define FILE_H\n"}}),
       ElementsAre(HasSubstr("expected LOWMEM_STORAGE_FILE_H_")));
-  EXPECT_THAT(CheckUnfinished({{"a.cc", "\n// TO" "DO: all of it\n"}}),
-              ElementsAre(HasSubstr("a.cc:2: TO" "DO")));
+  EXPECT_THAT(CheckUnfinished({{"a.cc",
+                                "\n// TO"
+                                "DO: all of it\n"}}),
+              ElementsAre(HasSubstr("a.cc:2: TO"
+                                    "DO")));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Includes point one way. The table below is the architecture: a folder may include
-// what it names and itself, nothing else.
+// Includes point one way. The table below is the architecture: a folder may
+// include what it names and itself, nothing else.
 
 #include <algorithm>
 #include <map>
@@ -45,8 +45,8 @@ const std::map<std::string, Folders>& Layers() {
   return *kLayers;
 }
 
-// The layer that a file, or an included path, belongs to: the longest that matches.
-// Empty for what is not the project's.
+// The layer that a file, or an included path, belongs to: the longest that
+// matches. Empty for what is not the project's.
 std::string LayerOf(absl::string_view path) {
   if (absl::StartsWith(path, "lowmem/")) return "engine/include/lowmem";
   std::string longest;
@@ -108,8 +108,8 @@ constexpr DependencyRule kDependencies[] = {
 // Headers of C itself; every other <name.h> is the system's.
 bool IsStandardCHeader(absl::string_view path) {
   static constexpr absl::string_view kHeaders[] = {
-      "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
-      "time.h"};
+      "stdbool.h", "stddef.h", "stdint.h", "stdio.h",
+      "stdlib.h",  "string.h", "time.h"};
   return std::find(std::begin(kHeaders), std::end(kHeaders), path) !=
          std::end(kHeaders);
 }
@@ -130,16 +130,16 @@ Complaints CheckDependencies(const std::vector<SourceFile>& files) {
   for (const SourceFile& file : files) {
     for (const Include& include : IncludesOf(file)) {
       if (!LayerOf(include.path).empty()) continue;
-      const auto* rule = std::find_if(
-          std::begin(kDependencies), std::end(kDependencies),
-          [&](const DependencyRule& r) {
-            return absl::StartsWith(include.path, r.prefix);
-          });
+      const auto* rule =
+          std::find_if(std::begin(kDependencies), std::end(kDependencies),
+                       [&](const DependencyRule& r) {
+                         return absl::StartsWith(include.path, r.prefix);
+                       });
       if (rule != std::end(kDependencies)) {
         if (!absl::StartsWith(file.path, rule->allowed_in)) {
-          complaints.push_back(
-              Complaint(file, include,
-                        absl::StrCat("allowed in ", rule->allowed_in, " only")));
+          complaints.push_back(Complaint(
+              file, include,
+              absl::StrCat("allowed in ", rule->allowed_in, " only")));
         }
       } else if (absl::EndsWith(include.path, ".h") &&
                  !IsStandardCHeader(include.path)) {
@@ -158,8 +158,8 @@ Complaints CheckDependencies(const std::vector<SourceFile>& files) {
   return complaints;
 }
 
-// Headers that are installed, and programs that stand for their users, know of the
-// engine what is installed.
+// Headers that are installed, and programs that stand for their users, know of
+// the engine what is installed.
 Complaints CheckPublicOnly(const std::vector<SourceFile>& files,
                            const Folders& also_allowed) {
   Complaints complaints;
@@ -210,7 +210,8 @@ TEST(LayeringTest, PlantedUpwardIncludeIsFound) {
 }
 
 TEST(LayeringTest, AllowedGraphHasNoCycle) {
-  // Takes away layers whose needs are met, until none is left or none can be taken.
+  // Takes away layers whose needs are met, until none is left or none can be
+  // taken.
   Folders done;
   for (bool progress = true; progress;) {
     progress = false;

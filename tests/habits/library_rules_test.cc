@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library never does: print, end the process, throw, read the environment,
-// depend on the locale, or call the mathematics library where results must be the
-// same on every target.
+// What the library never does: print, end the process, throw, read the
+// environment, depend on the locale, or call the mathematics library where
+// results must be the same on every target.
 
 #include <algorithm>
 #include <initializer_list>
@@ -43,8 +43,8 @@ Complaints FindIdentifiers(const std::vector<SourceFile>& files,
 
 // A call of a function of the C or C++ library, not of a member of that name.
 bool CallsOneOf(const Identifier& id, Names names) {
-  return id.is_called && IsOneOf(id.name, names) &&
-         !id.is_member && IsOneOf(id.scope, {"", "std", "absl"});
+  return id.is_called && IsOneOf(id.name, names) && !id.is_member &&
+         IsOneOf(id.scope, {"", "std", "absl"});
 }
 
 Complaints CheckPrints(const std::vector<SourceFile>& files) {
@@ -95,17 +95,18 @@ Complaints CheckEnvironment(const std::vector<SourceFile>& files) {
       "the library reads no environment");
 }
 
-// They throw, skip white space, take what follows the number, or ask the locale.
+// They throw, skip white space, take what follows the number, or ask the
+// locale.
 Complaints CheckConversions(const std::vector<SourceFile>& files) {
   return FindIdentifiers(
       files,
       [](const Identifier& id) {
         return CallsOneOf(
-            id, {"stoi",    "stol",    "stoll",   "stoul",   "stoull",
-                 "stof",    "stod",    "stold",   "atoi",    "atol",
-                 "atoll",   "atof",    "strtol",  "strtoll", "strtoul",
-                 "strtoull", "strtof", "strtod",  "sscanf",  "sprintf",
-                 "snprintf", "to_string"});
+            id,
+            {"stoi",   "stol",    "stoll",    "stoul",    "stoull", "stof",
+             "stod",   "stold",   "atoi",     "atol",     "atoll",  "atof",
+             "strtol", "strtoll", "strtoul",  "strtoull", "strtof", "strtod",
+             "sscanf", "sprintf", "snprintf", "to_string"});
       },
       "numbers are converted by from_chars and to_chars");
 }
@@ -120,10 +121,10 @@ Complaints CheckLibm(const std::vector<SourceFile>& files) {
         const bool is_float_form = absl::EndsWith(name, "f") && name != "erf";
         if (is_float_form) name.remove_suffix(1);
         return !id.is_member && IsOneOf(id.scope, {"", "std"}) &&
-               IsOneOf(name, {"exp", "exp2", "expm1", "log", "log2", "log10",
-                              "log1p", "pow", "sin", "cos", "tan", "tanh",
-                              "sinh", "cosh", "erf", "erfc", "atan", "cbrt",
-                              "hypot", "tgamma"});
+               IsOneOf(name, {"exp",   "exp2",  "expm1", "log",   "log2",
+                              "log10", "log1p", "pow",   "sin",   "cos",
+                              "tan",   "tanh",  "sinh",  "cosh",  "erf",
+                              "erfc",  "atan",  "cbrt",  "hypot", "tgamma"});
       },
       "results must not depend on the system's mathematics library");
 }

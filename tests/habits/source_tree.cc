@@ -52,8 +52,8 @@ size_t LiteralEnd(absl::string_view text, size_t begin) {
 // The position behind a raw literal whose quote, behind the R, is at `begin`.
 size_t RawLiteralEnd(absl::string_view text, size_t begin) {
   const size_t open = FindOrEnd(text, "(", begin);
-  const std::string close = absl::StrCat(
-      ")", text.substr(begin + 1, open - begin - 1), "\"");
+  const std::string close =
+      absl::StrCat(")", text.substr(begin + 1, open - begin - 1), "\"");
   return FindOrEnd(text, close, open) + close.size();
 }
 
@@ -66,14 +66,14 @@ std::vector<SourceFile> ReadSources(const std::vector<std::string>& folders) {
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       if (!entry.is_regular_file() || !IsSource(entry.path())) continue;
       std::ifstream stream(entry.path());
-      files.push_back({fs::relative(entry.path(), root).string(),
-                       std::string(std::istreambuf_iterator<char>(stream), {})});
+      files.push_back(
+          {fs::relative(entry.path(), root).string(),
+           std::string(std::istreambuf_iterator<char>(stream), {})});
     }
   }
-  std::sort(files.begin(), files.end(),
-            [](const SourceFile& a, const SourceFile& b) {
-              return a.path < b.path;
-            });
+  std::sort(
+      files.begin(), files.end(),
+      [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
   return files;
 }
 

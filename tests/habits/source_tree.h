@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The project's own sources as text, for tests that hold them to a rule. A rule is a
-// function from files to complaints, so that the same function is run on the tree and
-// on a planted file that breaks it.
+// The project's own sources as text, for tests that hold them to a rule. A rule
+// is a function from files to complaints, so that the same function is run on
+// the tree and on a planted file that breaks it.
 
 #ifndef LOWMEM_TESTS_HABITS_SOURCE_TREE_H_
 #define LOWMEM_TESTS_HABITS_SOURCE_TREE_H_
@@ -28,8 +28,9 @@ std::vector<SourceFile> ReadSources(const std::vector<std::string>& folders);
 std::vector<SourceFile> ReadProductSources();
 std::vector<SourceFile> ReadLibrarySources();
 
-// `text` with comments and the contents of string and character literals replaced by
-// spaces; line breaks stay, so that line numbers hold. Include lines are kept.
+// `text` with comments and the contents of string and character literals
+// replaced by spaces; line breaks stay, so that line numbers hold. Include
+// lines are kept.
 std::string CodeOnly(absl::string_view text);
 
 struct Include {

@@ -37,8 +37,9 @@ TEST(CodeOnlyTest, BlanksCommentsAndLiterals) {
 
 TEST(IncludesOfTest, BothFormsWithTheirLines) {
   const std::vector<Include> includes = IncludesOf(
-      {"a.cc", "// #include \"not.h\"\n#include <vector>\n\n"
-               "#  include \"skipped.h\"\n#include \"storage/file.h\"  // x\n"});
+      {"a.cc",
+       "// #include \"not.h\"\n#include <vector>\n\n"
+       "#  include \"skipped.h\"\n#include \"storage/file.h\"  // x\n"});
   ASSERT_EQ(includes.size(), 2u);
   EXPECT_EQ(includes[0].path, "vector");
   EXPECT_EQ(includes[0].line, 2);

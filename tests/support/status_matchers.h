@@ -27,11 +27,11 @@ MATCHER(IsOk, "is OK") {
   return StatusOf(arg).ok();
 }
 
-// EXPECT_THAT(result, Fails(absl::StatusCode::kDataLoss, "part of the message")).
+// EXPECT_THAT(result, Fails(absl::StatusCode::kDataLoss, "part of the
+// message")).
 MATCHER_P2(Fails, code, part,
-           std::string("fails with code ") +
-               absl::StatusCodeToString(code) + " and a message with \"" + part +
-               "\"") {
+           std::string("fails with code ") + absl::StatusCodeToString(code) +
+               " and a message with \"" + part + "\"") {
   *result_listener << StatusOf(arg).ToString();
   return StatusOf(arg).code() == code &&
          StatusOf(arg).message().find(part) != absl::string_view::npos;
@@ -40,9 +40,9 @@ MATCHER_P2(Fails, code, part,
 }  // namespace lowmem::testing
 
 // ASSERT_OK_AND_ASSIGN(auto x, F()).
-#define ASSERT_OK_AND_ASSIGN(lhs, expr)                               \
-  ASSERT_OK_AND_ASSIGN_IMPL_(                                         \
-      ASSERT_OK_CONCAT_(assert_ok_statusor_, __LINE__), lhs, expr)
+#define ASSERT_OK_AND_ASSIGN(lhs, expr)                                        \
+  ASSERT_OK_AND_ASSIGN_IMPL_(ASSERT_OK_CONCAT_(assert_ok_statusor_, __LINE__), \
+                             lhs, expr)
 #define ASSERT_OK_AND_ASSIGN_IMPL_(statusor, lhs, expr) \
   auto statusor = (expr);                               \
   ASSERT_TRUE(statusor.ok()) << statusor.status();      \

@@ -84,9 +84,9 @@ struct EngineOptions {
   // an index file, or a .gguf file.
   std::string model_path;
   Mode mode = Mode::kAuto;
-  // Threads that compute, the caller's included. 0: one a physical core that the
-  // process may run on, or fewer where the control group's quota of processor
-  // time grants less. The results do not depend on it.
+  // Threads that compute, the caller's included. 0: one a physical core that
+  // the process may run on, or fewer where the control group's quota of
+  // processor time grants less. The results do not depend on it.
   uint32_t num_threads = 0;
   // Bytes that everything of ours may hold: program, tokenizer, weights in heap
   // or mapped, activations, caches, text on its way to ids, and the page cache

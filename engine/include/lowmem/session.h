@@ -78,8 +78,8 @@ class LOWMEM_EXPORT Session {
 
   // Ends a running AppendText, Generate or Score soon, or else the next one at
   // once: it stays in force until a call has ended because of it, with
-  // kInterrupted or kCancelled. Several before that count as one. Safe from any thread and from
-  // a signal handler.
+  // kInterrupted or kCancelled. Several before that count as one. Safe from any
+  // thread and from a signal handler.
   virtual void Cancel() = 0;
 
   // All tokens so far.

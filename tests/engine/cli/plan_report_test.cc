@@ -89,7 +89,8 @@ TEST(PlanReportTest, TextAndJsonSayTheSame) {
   report.read_rate = ReadRate{2.5 * kGiB, "threads, direct"};
   const std::string text = PlanToText(report);
   EXPECT_THAT(text, HasSubstr("model.layers.1.mlp.down_proj.weight"));
-  EXPECT_THAT(text, HasSubstr("2.50 GiB a second, measured now (threads, direct)"));
+  EXPECT_THAT(text,
+              HasSubstr("2.50 GiB a second, measured now (threads, direct)"));
   EXPECT_THAT(text, HasSubstr("mode                     stream\n"));
   EXPECT_LT(text.find("at most"), text.find("a token\n"))
       << "what matters comes before the tensors";

@@ -24,8 +24,7 @@ using ::lowmem::testing::OpenOrFail;
 using ::lowmem::testing::OptionsFor;
 
 TEST(EngineBudgetTest, RefusalComesBeforeAnyWeightIsRead) {
-  for (Mode mode :
-       {Mode::kAuto, Mode::kCopy, Mode::kMmap, Mode::kStream}) {
+  for (Mode mode : {Mode::kAuto, Mode::kCopy, Mode::kMmap, Mode::kStream}) {
     EngineOptions options = OptionsFor("llama");
     options.mode = mode;
     options.ram_budget_bytes = 1;

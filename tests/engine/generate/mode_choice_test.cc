@@ -124,8 +124,7 @@ TEST(ModeChoiceTest, TheChunkShrinksWithTheContext) {
     ASSERT_OK_AND_ASSIGN(const ModeChoice choice,
                          Choose(Mode::kCopy, 1000000 + test.spare_bytes));
     EXPECT_EQ(choice.chunk_tokens, test.chunk_tokens) << test.spare_bytes;
-    EXPECT_EQ(choice.context_tokens(), test.context_tokens)
-        << test.spare_bytes;
+    EXPECT_EQ(choice.context_tokens(), test.context_tokens) << test.spare_bytes;
   }
 }
 
@@ -232,13 +231,11 @@ TEST(ModeChoiceTest, AnUnknownLengthIsDividedLikeAnUnknownNeed) {
 
 TEST(ModeChoiceTest, CopyIsTakenOnlyWithTheContextThatIsWanted) {
   const SequenceNeed need = {16, 17, 640};
-  ASSERT_OK_AND_ASSIGN(
-      const ModeChoice copy,
-      Choose(Mode::kAuto, 1000000 + 1600 + 6400, 0, 0, need));
+  ASSERT_OK_AND_ASSIGN(const ModeChoice copy,
+                       Choose(Mode::kAuto, 1000000 + 1600 + 6400, 0, 0, need));
   EXPECT_EQ(copy.mode, Mode::kCopy);
-  ASSERT_OK_AND_ASSIGN(
-      const ModeChoice stream,
-      Choose(Mode::kAuto, 1000000 + 1600 + 6399, 0, 0, need));
+  ASSERT_OK_AND_ASSIGN(const ModeChoice stream,
+                       Choose(Mode::kAuto, 1000000 + 1600 + 6399, 0, 0, need));
   EXPECT_EQ(stream.mode, Mode::kStream);
   EXPECT_EQ(stream.context_tokens(), 640);
 }
@@ -306,7 +303,8 @@ TEST(ModeChoiceTest, AContextThatDoesNotFitIsRefusedWithOneThatDoes) {
       Choose(Mode::kMmap, 4000 + 1600 + 320 + 159, 0, 49);
   for (const char* part :
        {"with a context of 49 tokens; needed 6.09 KiB (6240)",
-        "allowed 5.94 KiB (6079)", "largest item: norms and the mapped window 3.91 KiB",
+        "allowed 5.94 KiB (6079)",
+        "largest item: norms and the mapped window 3.91 KiB",
         "; a context of 32 tokens fits"}) {
     EXPECT_THAT(refused, Fails(absl::StatusCode::kResourceExhausted, part));
   }

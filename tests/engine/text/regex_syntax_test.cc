@@ -109,11 +109,16 @@ TEST(RegexTest, LookingAheadSeesTheWholeText) {
     const char* last;
     size_t chars_behind;  // between the match's end and the text's
   } rows[] = {
-      {"a+(?!a)", "a", "b", 1},       {"a+$", "a", "", 0},
-      {"a+?$", "a", "", 0},           {"(?=a*b)a+", "a", "b", 1},
-      {"a*b|a", "a", "b", 0},         {R"(a+\z|a{3})", "a", "", 0},
-      {R"(a+\b)", "a", "", 0},        {R"(\s+(?!\S)|\s+)", " ", "x", 2},
-      {R"((?:x\n)+^)", "x\n", "y", 1}, {R"(^(?:x\n)+$)", "x\n", "", 0},
+      {"a+(?!a)", "a", "b", 1},
+      {"a+$", "a", "", 0},
+      {"a+?$", "a", "", 0},
+      {"(?=a*b)a+", "a", "b", 1},
+      {"a*b|a", "a", "b", 0},
+      {R"(a+\z|a{3})", "a", "", 0},
+      {R"(a+\b)", "a", "", 0},
+      {R"(\s+(?!\S)|\s+)", " ", "x", 2},
+      {R"((?:x\n)+^)", "x\n", "y", 1},
+      {R"(^(?:x\n)+$)", "x\n", "", 0},
       {"(?:\u4e2d)+!", "\u4e2d", "!", 0},
   };
   for (const auto& row : rows) {

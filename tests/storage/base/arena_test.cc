@@ -75,9 +75,9 @@ TEST(ArenaTest, RefusalNamesTheLargestBuffer) {
   ASSERT_THAT(plan.AddFloats("logits", 49152), testing::IsOk());
   ASSERT_THAT(plan.AddFloats("scores", 2048), testing::IsOk());
   MemoryAccount account("arena", 4096, nullptr);
-  EXPECT_THAT(Arena::Create(plan, account),
-              Fails(kResourceExhausted,
-                    "the largest item is logits with 192 KiB"));
+  EXPECT_THAT(
+      Arena::Create(plan, account),
+      Fails(kResourceExhausted, "the largest item is logits with 192 KiB"));
   EXPECT_EQ(account.used_bytes(), 0u);
 }
 

@@ -51,7 +51,8 @@ class Recorder : public JsonHandler {
   }
 };
 
-// Hands out `text` in reads of at most `max_read_bytes`, then fails if asked to.
+// Hands out `text` in reads of at most `max_read_bytes`, then fails if asked
+// to.
 class PiecewiseStream : public ByteStream {
  public:
   PiecewiseStream(absl::string_view text, size_t max_read_bytes)
@@ -203,8 +204,8 @@ TEST(JsonSaxTest, HundredsOfThousandsOfBracketsAreRefused) {
   EXPECT_THAT(StatusFor(objects), Fails(kDataLoss, "nested too deeply"));
 }
 
-// CVE-2024-38517: the exponent of this number overflows an int in RapidJSON's own
-// conversion.
+// CVE-2024-38517: the exponent of this number overflows an int in RapidJSON's
+// own conversion.
 TEST(JsonSaxTest, NumberWithOverflowingExponentArrivesAsText) {
   EXPECT_EQ(EventsOf("[0.000000000000000000001e-2147483639]"),
             "[ num:0.000000000000000000001e-2147483639 ] ");
@@ -323,8 +324,8 @@ TEST(JsonNumberTest, SignedTakesItsWholeRange) {
             std::numeric_limits<int64_t>::min());
   EXPECT_EQ(ParseJsonInt64("9223372036854775807"),
             std::numeric_limits<int64_t>::max());
-  for (const char* text : {"9223372036854775808", "-9223372036854775809", "1.0",
-                           "1e2", "-", ""}) {
+  for (const char* text :
+       {"9223372036854775808", "-9223372036854775809", "1.0", "1e2", "-", ""}) {
     EXPECT_EQ(ParseJsonInt64(text), std::nullopt) << text;
   }
 }

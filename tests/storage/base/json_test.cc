@@ -69,7 +69,8 @@ TEST(JsonValueTest, SameKeyInDifferentObjectsIsFine) {
 TEST(JsonValueTest, ObjectOfManyKeysIsParsedQuickly) {
   std::string text = "{";
   for (int i = 0; i < 200'000; ++i) absl::StrAppend(&text, "\"k", i, "\":1,");
-  ASSERT_OK_AND_ASSIGN(const JsonValue root, JsonValue::Parse(text + "\"\":0}"));
+  ASSERT_OK_AND_ASSIGN(const JsonValue root,
+                       JsonValue::Parse(text + "\"\":0}"));
   EXPECT_EQ(root.members().size(), 200'001u);
 }
 

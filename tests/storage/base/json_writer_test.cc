@@ -35,8 +35,7 @@ TEST(JsonWriterTest, IndentedStyle) {
   JsonWriter json(JsonWriter::Style::kIndented);
   json.BeginObject().Key("a").BeginArray().Uint(1).Uint(2).EndArray();
   json.Key("e").BeginArray().EndArray().EndObject();
-  EXPECT_EQ(json.text(),
-            "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"e\": []\n}");
+  EXPECT_EQ(json.text(), "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"e\": []\n}");
 }
 
 TEST(JsonWriterTest, WholeRangeOfIntegers) {
@@ -53,10 +52,11 @@ TEST(JsonWriterTest, ControlCharactersAreEscaped) {
 }
 
 TEST(JsonWriterTest, Utf8PassesAndInvalidBytesAreReplaced) {
-  EXPECT_EQ(Quoted("\xC3\xA9\xF0\x9F\x98\x80"),
-            "\"\xC3\xA9\xF0\x9F\x98\x80\"");
-  EXPECT_EQ(Quoted("a\xFF" "b\xE2\x82"),
-            "\"a\xEF\xBF\xBD" "b\xEF\xBF\xBD\xEF\xBF\xBD\"");
+  EXPECT_EQ(Quoted("\xC3\xA9\xF0\x9F\x98\x80"), "\"\xC3\xA9\xF0\x9F\x98\x80\"");
+  EXPECT_EQ(Quoted("a\xFF"
+                   "b\xE2\x82"),
+            "\"a\xEF\xBF\xBD"
+            "b\xEF\xBF\xBD\xEF\xBF\xBD\"");
 }
 
 TEST(JsonWriterTest, DoubleIsTheShortestThatReadsBack) {

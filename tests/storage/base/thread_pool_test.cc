@@ -41,7 +41,8 @@ TEST(ThreadPoolTest, MoreThreadsThanProcessorsDoNotSpin) {
   };
   for (const Case& c :
        {Case{1, 1, true}, Case{2, 1, false}, Case{2, 2, true}, Case{2, 3, true},
-        Case{5, 4, false}, Case{64, 0, std::thread::hardware_concurrency() >= 64}}) {
+        Case{5, 4, false},
+        Case{64, 0, std::thread::hardware_concurrency() >= 64}}) {
     absl::StatusOr<std::unique_ptr<ThreadPool>> pool =
         ThreadPool::Create(c.num_threads, c.num_processors);
     ASSERT_THAT(pool, testing::IsOk());

@@ -42,15 +42,18 @@ TEST(DecodeUtf8Test, EveryCodePointExceptSurrogates) {
 }
 
 TEST(DecodeUtf8Test, InvalidBytesAreTakenOneByOne) {
-  for (const char* text : {"\x80", "\xBF" "a", "\xC0\xAF", "\xC1\xBF",
-                           "\xE0\x9F\xBF", "\xF0\x8F\xBF\xBF",
-                           "\xF4\x90\x80\x80", "\xF8\x88\x80\x80\x80", "\xFF",
-                           "\xC3", "\xC3(", "\xE2\x82", "\xE2(\xAC",
-                           "\xF0\x9F\x98"}) {
+  for (const char* text :
+       {"\x80",
+        "\xBF"
+        "a",
+        "\xC0\xAF", "\xC1\xBF", "\xE0\x9F\xBF", "\xF0\x8F\xBF\xBF",
+        "\xF4\x90\x80\x80", "\xF8\x88\x80\x80\x80", "\xFF", "\xC3", "\xC3(",
+        "\xE2\x82", "\xE2(\xAC", "\xF0\x9F\x98"}) {
     const Utf8Step step = DecodeUtf8(text);
     EXPECT_FALSE(step.ok) << text;
     EXPECT_EQ(step.num_bytes, 1u) << text;
-    EXPECT_EQ(uint32_t{step.code_point}, static_cast<unsigned char>(text[0])) << text;
+    EXPECT_EQ(uint32_t{step.code_point}, static_cast<unsigned char>(text[0]))
+        << text;
   }
 }
 
