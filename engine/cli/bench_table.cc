@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cli/bench_table.h"
 
+#include <algorithm>
+
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -59,10 +61,43 @@ constexpr Figure kFigures[] = {
 };
 
 // What fits 80 columns.
-constexpr size_t kRunsPerTable = 4;
+constexpr size_t kColumnsPerTable = 4;
 
-std::string Cell(const BenchRun& run, const Figure& figure) {
-  const std::optional<double> value = figure.Of(run);
+// The repeats of one mode under one budget, which follow each other.
+using Column = absl::Span<const BenchRun>;
+
+std::vector<Column> ColumnsOf(absl::Span<const BenchRun> runs) {
+  std::vector<Column> columns;
+  for (size_t begin = 0, end = 0; begin < runs.size(); begin = end) {
+    const BenchRun& first = runs[begin];
+    while (end < runs.size() && runs[end].mode == first.mode &&
+           runs[end].ram_budget_bytes == first.ram_budget_bytes) {
+      ++end;
+    }
+    columns.push_back(runs.subspan(begin, end - begin));
+  }
+  return columns;
+}
+
+// What the runs that have the figure gave, in ascending order.
+std::vector<double> ValuesOf(const Column& column, const Figure& figure) {
+  std::vector<double> values;
+  for (const BenchRun& run : column) {
+    const std::optional<double> value = figure.Of(run);
+    if (value.has_value()) values.push_back(*value);
+  }
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+std::optional<double> Median(const std::vector<double>& sorted) {
+  if (sorted.empty()) return std::nullopt;
+  const size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle]
+                                : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+std::string Cell(const Figure& figure, std::optional<double> value) {
   if (!value.has_value()) return "-";
   switch (figure.unit) {
     case Unit::kBytes:
@@ -81,50 +116,86 @@ std::string BytesCell(const std::optional<uint64_t>& num_bytes) {
   return num_bytes.has_value() ? FormatBytes(*num_bytes) : "none";
 }
 
-std::string BudgetCell(const BenchRun& run) {
-  return BytesCell(run.ram_budget_bytes);
+std::string BudgetCell(const Column& column) {
+  return BytesCell(column[0].ram_budget_bytes);
 }
 
-std::string LimitCell(const BenchRun& run) {
-  return BytesCell(run.limit_bytes);
+std::string LimitCell(const Column& column) {
+  return BytesCell(column[0].limit_bytes);
 }
 
 // What was asked for and, of auto, what it came to.
-std::string ModeCell(const BenchRun& run) {
-  const std::string asked(ModeName(run.mode));
-  const JsonValue* const taken = run.meter.Find("mode");
-  if (run.mode != Mode::kAuto || taken == nullptr) return asked;
+std::string ModeCell(const Column& column) {
+  const std::string asked(ModeName(column[0].mode));
+  const JsonValue* const taken = column[0].meter.Find("mode");
+  if (column[0].mode != Mode::kAuto || taken == nullptr) return asked;
   return absl::StrCat(asked, ": ", taken->string());
 }
 
-void AppendLine(absl::string_view heading, absl::Span<const BenchRun> runs,
-                absl::FunctionRef<std::string(const BenchRun&)> cell,
+std::string NumRunsCell(const Column& column) {
+  const auto num_done =
+      std::count_if(column.begin(), column.end(),
+                    [](const BenchRun& run) { return run.status.ok(); });
+  return absl::StrCat(num_done);
+}
+
+void AppendLine(absl::string_view heading, absl::Span<const Column> columns,
+                absl::FunctionRef<std::string(const Column&)> cell,
                 std::string* table) {
   absl::StrAppendFormat(table, "%-24s", heading);
-  for (const BenchRun& run : runs)
-    absl::StrAppendFormat(table, "%14s", cell(run));
+  for (const Column& column : columns) {
+    absl::StrAppendFormat(table, "%14s", cell(column));
+  }
   absl::StrAppend(table, "\n");
 }
 
-void AppendTable(absl::Span<const BenchRun> runs, std::string* table) {
-  AppendLine("mode", runs, ModeCell, table);
-  AppendLine("memory budget", runs, BudgetCell, table);
-  AppendLine("memory limit", runs, LimitCell, table);
+void AppendSpread(absl::Span<const Column> columns, const Figure& figure,
+                  std::string* table) {
+  const auto cell_of = [&](const Column& column, bool largest) {
+    const std::vector<double> values = ValuesOf(column, figure);
+    if (values.empty()) return std::string("-");
+    return Cell(figure, largest ? values.back() : values.front());
+  };
+  for (const bool largest : {false, true}) {
+    AppendLine(
+        largest ? "  fastest" : "  slowest", columns,
+        [&](const Column& column) { return cell_of(column, largest); }, table);
+  }
+}
+
+void AppendTable(absl::Span<const Column> columns, std::string* table) {
+  const bool is_repeated =
+      std::any_of(columns.begin(), columns.end(),
+                  [](const Column& column) { return column.size() > 1; });
+  AppendLine("mode", columns, ModeCell, table);
+  AppendLine("memory budget", columns, BudgetCell, table);
+  AppendLine("memory limit", columns, LimitCell, table);
+  if (is_repeated) AppendLine("medians of runs", columns, NumRunsCell, table);
   for (const Figure& figure : kFigures) {
     AppendLine(
-        figure.heading, runs,
-        [&figure](const BenchRun& run) { return Cell(run, figure); }, table);
+        figure.heading, columns,
+        [&figure](const Column& column) {
+          return Cell(figure, Median(ValuesOf(column, figure)));
+        },
+        table);
+    if (is_repeated && figure.unit == Unit::kPerSecond) {
+      AppendSpread(columns, figure, table);
+    }
   }
   // The same for all of them.
-  for (const BenchRun& run : runs) {
-    if (run.no_limit_reason.empty()) continue;
-    absl::StrAppend(table, "limit: none (", run.no_limit_reason, ")\n");
+  for (const Column& column : columns) {
+    if (column[0].no_limit_reason.empty()) continue;
+    absl::StrAppend(table, "limit: none (", column[0].no_limit_reason, ")\n");
     break;
   }
-  for (const BenchRun& run : runs) {
-    if (run.status.ok()) continue;
-    absl::StrAppend(table, ModeName(run.mode), " under ", BudgetCell(run), ": ",
-                    run.status.message(), "\n");
+  for (const Column& column : columns) {
+    absl::string_view last;
+    for (const BenchRun& run : column) {
+      if (run.status.ok() || run.status.message() == last) continue;
+      last = run.status.message();
+      absl::StrAppend(table, ModeName(run.mode), " under ", BudgetCell(column),
+                      ": ", last, "\n");
+    }
   }
 }
 
@@ -153,9 +224,10 @@ void AppendGroupFields(const BenchRun& run, JsonWriter& json) {
 
 std::string BenchTable(const std::vector<BenchRun>& runs) {
   std::string table;
-  for (size_t begin = 0; begin < runs.size(); begin += kRunsPerTable) {
+  const std::vector<Column> columns = ColumnsOf(runs);
+  for (size_t begin = 0; begin < columns.size(); begin += kColumnsPerTable) {
     if (begin > 0) absl::StrAppend(&table, "\n");
-    AppendTable(absl::MakeConstSpan(runs).subspan(begin, kRunsPerTable),
+    AppendTable(absl::MakeConstSpan(columns).subspan(begin, kColumnsPerTable),
                 &table);
   }
   return table;

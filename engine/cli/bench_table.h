@@ -11,8 +11,9 @@
 
 namespace lowmem::cli {
 
-// A column a run, a line a figure, so that the modes stand side by side; below
-// it why runs failed. Many runs are cut into several tables.
+// A column a mode and budget, a line a figure, so that the modes stand side by
+// side; below it why runs failed. Of repeats a column has the medians, and the
+// slowest and fastest. Many columns are cut into several tables.
 std::string BenchTable(const std::vector<BenchRun>& runs);
 
 // {"runs": [run, ...]}: "requested_mode", which may be auto, the fields of the

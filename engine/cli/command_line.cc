@@ -78,23 +78,20 @@ CLI::App& CommandLine::AddCommand(const std::string& name,
   return command;
 }
 
-void CommandLine::AddPrompt(CLI::App& command, PromptFlags& prompt,
-                            bool with_file) {
+void CommandLine::AddPrompt(CLI::App& command, PromptFlags& prompt) {
   options_.AddValue(command, "-p,--prompt", "TEXT",
                     "The prompt; special tokens in it are recognised",
                     [&prompt](const std::string& text) {
                       prompt.text = text;
                       return absl::OkStatus();
                     });
-  if (with_file) {
-    options_.AddValue(
-        command, "--prompt-file", "FILE",
-        "The prompt from a file, taken to the last byte; - is stdin",
-        [&prompt](const std::string& text) {
-          prompt.file = text;
-          return absl::OkStatus();
-        });
-  }
+  options_.AddValue(
+      command, "--prompt-file", "FILE",
+      "The prompt from a file, taken to the last byte; - is stdin",
+      [&prompt](const std::string& text) {
+        prompt.file = text;
+        return absl::OkStatus();
+      });
   options_.AddValue(command, "--prompt-ids", "1,2,3", "The prompt as token ids",
                     [&prompt](const std::string& text) {
                       LOWMEM_ASSIGN_OR_RETURN(prompt.ids, ParseIds(text));
@@ -216,7 +213,7 @@ void CommandLine::DefineGenerate() {
   CLI::App& command = AddCommand(
       "generate", "Continue a text",
       "lowmem-run -m model.gguf --mode mmap generate -p \"The sea is\" -n 40");
-  AddPrompt(command, generate.prompt, /*with_file=*/true);
+  AddPrompt(command, generate.prompt);
   options_.AddValue(
       command, "-n,--max-new-tokens", "N",
       "Tokens at most; -1: to the end of the text or of the context. "
@@ -290,7 +287,7 @@ void CommandLine::DefineTrace() {
       "(after\n"
       "each layer), hidden.norm, all [num_tokens, dim]; logits [num_tokens,\n"
       "vocab_size].");
-  AddPrompt(command, trace.prompt, /*with_file=*/false);
+  AddPrompt(command, trace.prompt);
   options_.AddCount(
       command, "--prefill-chunk",
       "Prompt tokens that go through a layer together. Default: chosen",

@@ -43,7 +43,7 @@ class CommandLine {
 
   CLI::App& AddCommand(const std::string& name, const std::string& summary,
                        const std::string& example);
-  void AddPrompt(CLI::App& command, PromptFlags& prompt, bool with_file);
+  void AddPrompt(CLI::App& command, PromptFlags& prompt);
 
   CLI::App app_;
   Flags flags_;

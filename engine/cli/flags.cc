@@ -37,13 +37,15 @@ std::string DescribeExtra(const std::string& extra, bool has_command) {
   return absl::StrCat("unknown command '", shown, "'; ", CommandChoice());
 }
 
-absl::Status CheckPrompt(absl::string_view command, const PromptFlags& prompt,
-                         absl::string_view choices) {
+absl::Status CheckPrompt(absl::string_view command, const PromptFlags& prompt) {
   const int given = prompt.text.has_value() + prompt.file.has_value() +
                     prompt.ids.has_value();
   if (given == 1) return absl::OkStatus();
-  return UsageError(command, absl::StrCat(command, ": expected one of ",
-                                          choices, ", got ", given));
+  return UsageError(command,
+                    absl::StrCat(command,
+                                 ": expected one of -p, --prompt-file and "
+                                 "--prompt-ids, got ",
+                                 given));
 }
 
 // --io is how streams are read; whoever gives it elsewhere expects what does
@@ -83,15 +85,14 @@ absl::Status CheckTogether(const Flags& flags) {
   }
   LOWMEM_RETURN_IF_ERROR(CheckIo(flags));
   if (flags.command == "generate") {
-    return CheckPrompt("generate", flags.generate.prompt,
-                       "-p, --prompt-file and --prompt-ids");
+    return CheckPrompt("generate", flags.generate.prompt);
   }
   if (flags.command == "info" && flags.info.plan &&
       !flags.global.ram_budget_bytes.has_value()) {
     return UsageError("info", "info: --plan needs --ram-budget");
   }
   if (flags.command == "trace") {
-    return CheckPrompt("trace", flags.trace.prompt, "-p and --prompt-ids");
+    return CheckPrompt("trace", flags.trace.prompt);
   }
   if (flags.command == "bench" && !flags.bench.single_run &&
       (flags.global.mode != Mode::kAuto ||

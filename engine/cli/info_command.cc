@@ -60,8 +60,7 @@ void AppendMode(const ModeSummary& mode, bool has_budget, JsonWriter& json) {
   json.Key("text_bytes").Uint(footprint.text_bytes);
   json.Key("kv_bytes_per_token").Uint(footprint.kv_bytes_per_token);
   json.Key("context_tokens").Uint(ContextTokens(mode));
-  json.Key("longest_context_tokens")
-      .Uint(mode.planned ? mode.planned->longest_context_tokens : 0);
+  json.Key("longest_context_tokens").Uint(mode.longest_context_tokens);
   json.Key("min_required_bytes").Uint(mode.smallest.required_bytes());
   json.Key("full_required_bytes").Uint(mode.full.required_bytes());
   json.Key("fits");
@@ -152,8 +151,7 @@ std::string ForecastText(const ModelSummary& summary, bool has_budget) {
     if (has_budget) {
       absl::StrAppendFormat(
           &text, "  %4s  %8d  %11d", mode.planned ? "yes" : "no",
-          ContextTokens(mode),
-          mode.planned ? mode.planned->longest_context_tokens : 0);
+          ContextTokens(mode), mode.longest_context_tokens);
     }
     absl::StrAppend(&text, "\n");
   }

@@ -96,7 +96,8 @@ absl::Status RunPerplexity(const Flags& flags, Console& console) {
   options.stride_tokens = perplexity.stride_tokens;
   absl::StatusOr<PerplexityResult> result;
   {
-    Progress progress("predicting tokens", console.quiet());
+    Progress progress("predicting tokens", console.quiet(),
+                      ProgressUnit::kTokens);
     result = MeasurePerplexity(*engine, *ids, options, &InterruptedFlag(),
                                [&progress](uint64_t done, uint64_t total) {
                                  progress.Update(done, total);

@@ -17,23 +17,27 @@ constexpr std::chrono::milliseconds kPatience(1000);
 constexpr std::chrono::milliseconds kRedrawInterval(100);
 constexpr size_t kBarChars = 24;
 
+std::string Amount(ProgressUnit unit, uint64_t number) {
+  return unit == ProgressUnit::kBytes ? FormatBytes(number)
+                                      : absl::StrCat(number);
+}
+
 }  // namespace
 
-std::string ProgressLine(absl::string_view label, uint64_t done_bytes,
-                         uint64_t total_bytes) {
+std::string ProgressLine(absl::string_view label, ProgressUnit unit,
+                         uint64_t done, uint64_t total) {
   const double share =
-      total_bytes == 0
-          ? 1.0
-          : std::min(1.0, static_cast<double>(done_bytes) / total_bytes);
+      total == 0 ? 1.0 : std::min(1.0, static_cast<double>(done) / total);
   const size_t filled = static_cast<size_t>(share * kBarChars);
   return absl::StrFormat(
       "%s [%s%s] %3d %%, %s of %s", label, std::string(filled, '#'),
       std::string(kBarChars - filled, '-'), static_cast<int>(share * 100),
-      FormatBytes(done_bytes), FormatBytes(total_bytes));
+      Amount(unit, done), Amount(unit, total));
 }
 
-Progress::Progress(absl::string_view label, bool quiet)
+Progress::Progress(absl::string_view label, bool quiet, ProgressUnit unit)
     : label_(label),
+      unit_(unit),
       enabled_(!quiet && isatty(STDERR_FILENO) == 1),
       next_draw_(Clock::now() + kPatience) {}
 
@@ -41,14 +45,14 @@ Progress::~Progress() {
   if (drawn_) WriteError("\r\033[K");
 }
 
-void Progress::Update(uint64_t done_bytes, uint64_t total_bytes) {
+void Progress::Update(uint64_t done, uint64_t total) {
   if (!enabled_) return;
   const Clock::time_point now = Clock::now();
   if (now < next_draw_) return;
   next_draw_ = now + kRedrawInterval;
   drawn_ = true;
-  WriteError(absl::StrCat("\r", ProgressLine(label_, done_bytes, total_bytes),
-                          "\033[K"));
+  WriteError(
+      absl::StrCat("\r", ProgressLine(label_, unit_, done, total), "\033[K"));
 }
 
 }  // namespace lowmem::cli

@@ -15,7 +15,9 @@ namespace lowmem::cli {
 
 absl::Status RunTrace(const Flags& flags, Console& console) {
   const TraceFlags& trace = flags.trace;
-  PromptFlags prompt = trace.prompt;
+  LOWMEM_ASSIGN_OR_RETURN(
+      PromptFlags prompt,
+      ReadPrompt(trace.prompt, flags.global.ram_budget_bytes));
   const EngineLimits limits = {
       .prefill_chunk_tokens = trace.prefill_chunk_tokens,
       .text_bytes = prompt.text.has_value() ? prompt.text->size() : 0,

@@ -31,6 +31,9 @@ struct ModeSummary {
   MemoryForecast full;
   // What Open would take under the budget; nullopt when it would refuse.
   std::optional<ModeChoice> planned;
+  // The longest context that the budget has room for, whatever length was asked
+  // for; 0 when there is none.
+  uint32_t longest_context_tokens = 0;
 };
 
 // Where weights live, and what of memory that takes.

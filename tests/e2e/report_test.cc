@@ -72,6 +72,9 @@ TEST(InfoTest, BudgetSaysHowManyTokensFitEachMode) {
   EXPECT_THAT(table.out, HasSubstr("fits   context  --ctx up to\n"));
   EXPECT_THAT(table.out, HasSubstr(" yes        16           16\n"));
   EXPECT_THAT(table.out, HasSubstr("  no         0            0\n"));
+  // Of a context that does not fit: the one that would.
+  limited.insert(limited.end(), {"--ctx", "64"});
+  EXPECT_THAT(RunCli(limited).out, HasSubstr("  no         0           16\n"));
 }
 
 TEST(InfoTest, TensorTableIsThatOfTheFile) {

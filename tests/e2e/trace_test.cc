@@ -98,6 +98,22 @@ INSTANTIATE_TEST_SUITE_P(Trace, TraceTest,
                            return std::string(row.param);
                          });
 
+TEST(TraceFileTest, APromptMayBeAFile) {
+  const TempFolder folder;
+  WriteFile(folder.Path("prompt"), "Hello world");
+  for (const std::vector<std::string>& prompt :
+       {std::vector<std::string>{"-p", "Hello world"},
+        std::vector<std::string>{"--prompt-file", folder.Path("prompt")}}) {
+    std::vector<std::string> args = {"-m", Tiny("llama"), "trace", "--out",
+                                     folder.Path(prompt[0])};
+    args.insert(args.end(), prompt.begin(), prompt.end());
+    const SubprocessResult result = RunCli(args);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_TRUE(ReadFile(folder.Path("-p")) ==
+              ReadFile(folder.Path("--prompt-file")));
+}
+
 TEST(TraceFileTest, NothingIsLeftWhereItCannotBeWritten) {
   EXPECT_TRUE(IsRefusal(RunCli({"-m", Tiny("llama"), "trace", "-p", "a",
                                 "--out", "/no/such/folder/t.safetensors"}),

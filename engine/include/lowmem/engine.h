@@ -2,7 +2,7 @@
 // The way into the library: open a model, start sessions.
 //
 //   lowmem::EngineOptions options;
-//   options.model_path = "models/smollm2";
+//   options.model_path = "models/smollm2-bf16";
 //   absl::StatusOr<std::unique_ptr<lowmem::Engine>> engine =
 //       lowmem::Engine::Open(options);
 //   if (!engine.ok()) return engine.status();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cli/bench_table.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -64,13 +65,45 @@ TEST(BenchTableTest, OfAutoTheTableSaysWhatItCameTo) {
   EXPECT_EQ(items[2].Find("requested_mode")->string(), "auto");
 }
 
+TEST(BenchTableTest, RepeatsAreOneColumnOfMedians) {
+  std::vector<BenchRun> runs;
+  for (const char* speed : {"30.0", "10.0", "24.0", "20.0"}) {
+    runs.push_back(
+        RunWith(Mode::kMmap, absl::StrCat("{\"decode_tokens_per_s\":", speed,
+                                          ",\"prefill_tokens_per_s\":null}")));
+  }
+  runs.push_back(Refused());
+  runs.push_back(Refused());
+  const std::string table = BenchTable(runs);
+  EXPECT_THAT(
+      table,
+      HasSubstr("mode                              mmap          copy\n"));
+  EXPECT_THAT(
+      table,
+      HasSubstr("medians of runs                      4             0\n"));
+  EXPECT_THAT(
+      table,
+      HasSubstr("decode                      22.0 tok/s             -\n"
+                "  slowest                   10.0 tok/s             -\n"
+                "  fastest                   30.0 tok/s             -\n"));
+  // Said once for both.
+  EXPECT_THAT(table, EndsWith("\ncopy under 1.00 KiB: does not fit\n"));
+  EXPECT_EQ(table.find("copy under"), table.rfind("copy under"));
+}
+
+TEST(BenchTableTest, ASingleRunHasNoSpread) {
+  EXPECT_THAT(BenchTable({RunWith(Mode::kMmap, "{}")}),
+              Not(HasSubstr("slowest")));
+}
+
 TEST(BenchTableTest, RefusalIsSaidBelow) {
   EXPECT_THAT(BenchTable({Refused()}),
               HasSubstr("\ncopy under 1.00 KiB: does not fit\n"));
 }
 
 TEST(BenchTableTest, ManyRunsStayWithin80Columns) {
-  const std::vector<BenchRun> runs(9, RunWith(Mode::kMmap, "{}"));
+  std::vector<BenchRun> runs(9, RunWith(Mode::kMmap, "{}"));
+  for (size_t i = 0; i < runs.size(); ++i) runs[i].ram_budget_bytes = i << 20;
   const std::string table = BenchTable(runs);
   size_t num_columns = 0;
   for (absl::string_view line : absl::StrSplit(table, '\n')) {
