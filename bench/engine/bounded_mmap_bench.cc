@@ -163,7 +163,8 @@ bool Register() {
           })
           ->Unit(benchmark::kMillisecond)
           ->UseRealTime()
-          ->ArgsProduct({{0, 25, 50, 75}, {1024, 2048, 4096, 8192, 16384}});
+          ->ArgsProduct({{0, 25, 50, 75}, {1024, 2048, 4096, 8192, 16384}})
+          ->ArgNames({"resident_percent", "window_kib"});
     }
   }
   return true;

@@ -49,7 +49,9 @@ std::unique_ptr<Tokenizer> LoadOrSkip(benchmark::State& state) {
   auto tokenizer = LoadTokenizerFromFolder(FolderOf(state.range(0)));
   state.SetLabel(kVocabularies[state.range(0)]);
   if (!tokenizer.ok()) {
-    state.SkipWithError(std::string(tokenizer.status().message()).c_str());
+    state.SkipWithError(absl::StrCat(tokenizer.status().message(),
+                                     " (./dev fetch vocabularies)")
+                            .c_str());
     return nullptr;
   }
   return *std::move(tokenizer);

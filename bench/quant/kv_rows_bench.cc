@@ -97,8 +97,13 @@ void BM_AddWeightedValues(benchmark::State& state) {
 
 const std::vector<std::vector<int64_t>> kSizes = {
     {0, 1, 2}, {2048, 131072}, {64, 128}, {1, 3, 8}};
-BENCHMARK(BM_DotKeys)->ArgsProduct(kSizes)->UseRealTime();
-BENCHMARK(BM_AddWeightedValues)->ArgsProduct(kSizes)->UseRealTime();
+const std::vector<std::string> kNames = {"format", "tokens", "head_dim",
+                                         "heads"};
+BENCHMARK(BM_DotKeys)->ArgsProduct(kSizes)->ArgNames(kNames)->UseRealTime();
+BENCHMARK(BM_AddWeightedValues)
+    ->ArgsProduct(kSizes)
+    ->ArgNames(kNames)
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace lowmem::bench

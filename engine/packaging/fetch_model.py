@@ -175,9 +175,16 @@ def fetch_from_hub(repository):
         say("fetch: installing the huggingface_hub client")
         venv.create(environment, with_pip=True)
         run([python, "-m", "pip", "install", "-q", "huggingface_hub"], MODELS)
-    script = ("import sys; from huggingface_hub import snapshot_download; "
-              "snapshot_download(sys.argv[1], local_dir=sys.argv[2], allow_patterns="
-              "['*.json', '*.safetensors', '*.gguf', 'tokenizer*', '*.jinja'])")
+    script = """
+import sys
+from huggingface_hub import snapshot_download
+try:
+    snapshot_download(sys.argv[1], local_dir=sys.argv[2], allow_patterns=[
+        "*.json", "*.safetensors", "*.gguf", "tokenizer*", "*.jinja"])
+except Exception as error:  # the client's many kinds, of the network and of the hub
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    sys.exit(f"fetch: {sys.argv[1]}: {lines[0]}")
+"""
     say(f"fetch: {repository} from the Hugging Face hub")
     run([python, "-c", script, repository, target], MODELS)
     say(f"fetch: {target.relative_to(ROOT)}")

@@ -47,21 +47,6 @@ struct LaneSums {
 template <size_t kNumSums>
 HWY_INLINE void AddLanes(const LaneSums* sums, float* totals) {
   const FloatTag d;
-#if HWY_TARGET == HWY_AVX3
-  // Halves that come together from memory take no shuffle.
-  constexpr size_t kHalf = kNumSums / 2;
-  const hn::Half<FloatTag> half;
-  FloatVec vectors[kHalf];
-  LOWMEM_UNROLL
-  for (size_t i = 0; i < kHalf; ++i) {
-    const float* a = sums[i].lane;
-    const float* b = sums[i + kHalf].lane;
-    vectors[i] =
-        hn::Add(hn::Combine(d, hn::Load(half, b), hn::Load(half, a)),
-                hn::Combine(d, hn::Load(half, b + 8), hn::Load(half, a + 8)));
-  }
-  const FloatVec all = SumsOfVectors<kHalf, 4>(vectors);
-#else
   FloatVec vectors[kNumSums];
   LOWMEM_UNROLL
   for (size_t i = 0; i < kNumSums; ++i) {
@@ -72,13 +57,11 @@ HWY_INLINE void AddLanes(const LaneSums* sums, float* totals) {
     }
     vectors[i] = SumOfVectors(lanes);
   }
-  const FloatVec all = SumsOfVectors(vectors);
-#endif
   if constexpr (kNumSums == kVecLanes) {
-    hn::StoreU(all, d, totals);
+    hn::StoreU(SumsOfVectors(vectors), d, totals);
   } else {
     HWY_ALIGN float lanes[kVecLanes];
-    hn::Store(all, d, lanes);
+    hn::Store(SumsOfVectors(vectors), d, lanes);
     LOWMEM_UNROLL
     for (size_t i = 0; i < kNumSums; ++i) {
       totals[i] = lanes[i * (kVecLanes / kNumSums)];
