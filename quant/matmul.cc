@@ -41,49 +41,59 @@ size_t GrainRows(const WeightRows& weights, size_t num_tokens) {
 }
 
 void MultiplyRange(const WeightRows& weights, size_t begin, size_t end,
-                   const Tokens& tokens) {
+                   const Tokens& tokens, float* scratch) {
   switch (KernelFor(weights.dtype, tokens.num_tokens)) {
     case Kernel::kDot:
       return DotRows(weights, begin, end, tokens.x, tokens.out);
     case Kernel::kMultiplyFloats:
       return MultiplyFloats(weights, begin, end, tokens);
     case Kernel::kMultiplyRows:
-      return MultiplyRows(weights, begin, end, tokens);
+      return MultiplyRows(weights, begin, end, tokens, scratch);
   }
 }
 
 }  // namespace
 
+size_t MatMulScratch(size_t num_cols, size_t num_tokens) {
+  return num_tokens <= 1 ? 0 : MultiplyRowsScratch(num_cols, num_tokens);
+}
+
 void MatMul(const WeightRows& weights, const float* x, size_t x_stride,
             size_t num_tokens, float* out, size_t out_stride,
-            ThreadPool& pool) {
+            const MatMulWorkers& workers) {
   const MatMulPart part = {weights, out, out_stride};
-  MatMulAll(absl::MakeConstSpan(&part, 1), x, x_stride, num_tokens, pool);
+  MatMulAll(absl::MakeConstSpan(&part, 1), x, x_stride, num_tokens, workers);
 }
 
 void MatMulAll(absl::Span<const MatMulPart> parts, const float* x,
-               size_t x_stride, size_t num_tokens, ThreadPool& pool) {
-  if (num_tokens == 0) return;
+               size_t x_stride, size_t num_tokens,
+               const MatMulWorkers& workers) {
+  if (num_tokens == 0 || parts.empty()) return;
+  const size_t scratch_floats =
+      MatMulScratch(parts[0].weights.num_cols, num_tokens);
   const auto num_grains = [&](const MatMulPart& part) {
     const size_t grain = GrainRows(part.weights, num_tokens);
     return (part.weights.num_rows + grain - 1) / grain;
   };
   size_t num_items = 0;
   for (const MatMulPart& part : parts) num_items += num_grains(part);
-  pool.ParallelFor(num_items, 1, [&](size_t begin, size_t end, size_t) {
-    size_t first = 0;  // of the part's grains
-    for (const MatMulPart& part : parts) {
-      const size_t next = first + num_grains(part);
-      if (begin < next && first < end) {
-        const size_t grain = GrainRows(part.weights, num_tokens);
-        MultiplyRange(part.weights, (std::max(begin, first) - first) * grain,
-                      std::min((std::min(end, next) - first) * grain,
-                               part.weights.num_rows),
-                      {x, x_stride, num_tokens, part.out, part.out_stride});
-      }
-      first = next;
-    }
-  });
+  workers.pool.ParallelFor(
+      num_items, 1, [&](size_t begin, size_t end, size_t thread_idx) {
+        float* scratch = workers.scratch.data() + thread_idx * scratch_floats;
+        size_t first = 0;  // of the part's grains
+        for (const MatMulPart& part : parts) {
+          const size_t next = first + num_grains(part);
+          if (begin < next && first < end) {
+            const size_t grain = GrainRows(part.weights, num_tokens);
+            MultiplyRange(
+                part.weights, (std::max(begin, first) - first) * grain,
+                std::min((std::min(end, next) - first) * grain,
+                         part.weights.num_rows),
+                {x, x_stride, num_tokens, part.out, part.out_stride}, scratch);
+          }
+          first = next;
+        }
+      });
 }
 
 float Dot(const float* a, const float* b, size_t num_elements) {

@@ -29,16 +29,29 @@ struct WeightRows {
   size_t num_cols;
 };
 
+// Threads, and the floats they work on, on a cache line: MatMulScratch for each
+// of them. A product uses it from beginning to end.
+struct MatMulWorkers {
+  ThreadPool& pool;
+  absl::Span<float> scratch;
+};
+
+// Floats of work space a thread for any products with up to num_cols columns
+// and up to num_tokens tokens: none for one token, 123 KiB at most. A multiple
+// of a cache line.
+size_t MatMulScratch(size_t num_cols, size_t num_tokens);
+
 // out[t * out_stride + r] = dot(weights row r, x + t * x_stride), for all rows
 // r and tokens t < num_tokens. Every weight byte is read once (a few times for
 // more tokens than fit the inner caches).
 //   x    [num_tokens, x_stride], num_cols of each row used
 //   out  [num_tokens, out_stride], num_rows of each row written
 // REQUIRES: TraitsOf(weights.dtype).decodable; num_cols is a multiple of its
-// block; out does not overlap x. Memory: nothing from the heap; up to 4 KiB of
-// stack a thread, 128 KiB for several tokens.
+// block; out does not overlap x; the workers' scratch is large enough. Memory:
+// nothing from the heap, up to 4 KiB of stack a thread.
 void MatMul(const WeightRows& weights, const float* x, size_t x_stride,
-            size_t num_tokens, float* out, size_t out_stride, ThreadPool& pool);
+            size_t num_tokens, float* out, size_t out_stride,
+            const MatMulWorkers& workers);
 
 // One of several products with the same activations.
 struct MatMulPart {
@@ -50,7 +63,8 @@ struct MatMulPart {
 // MatMul for each part, in one loop over the rows of all: threads wait for each
 // other once. REQUIRES: as MatMul; all have the same num_cols.
 void MatMulAll(absl::Span<const MatMulPart> parts, const float* x,
-               size_t x_stride, size_t num_tokens, ThreadPool& pool);
+               size_t x_stride, size_t num_tokens,
+               const MatMulWorkers& workers);
 
 // The dot product of two float32 vectors in the order above.
 float Dot(const float* a, const float* b, size_t num_elements);

@@ -56,6 +56,15 @@ void BM_MatMul(benchmark::State& state, DType dtype, Shape shape,
       num_tokens * shape.num_cols * sizeof(float), account);
   float* x = reinterpret_cast<float*>(x_bytes.data());
   std::fill_n(x, num_tokens * shape.num_cols, 1e-3f);
+  AlignedBuffer scratch_bytes = *AlignedBuffer::Allocate(
+      std::max<size_t>(
+          1, pool->num_threads() * MatMulScratch(shape.num_cols, num_tokens)) *
+          sizeof(float),
+      account);
+  const MatMulWorkers workers = {
+      *pool,
+      {reinterpret_cast<float*>(scratch_bytes.data()),
+       scratch_bytes.size_bytes() / sizeof(float)}};
   std::vector<float> out(num_tokens * shape.num_rows);
   size_t matrix_idx = 0;
   const Stopwatch watch;
@@ -63,7 +72,7 @@ void BM_MatMul(benchmark::State& state, DType dtype, Shape shape,
     const WeightRows weights{dtype, buffer.data() + matrix_idx * matrix_bytes,
                              row_bytes, shape.num_rows, shape.num_cols};
     MatMul(weights, x, shape.num_cols, num_tokens, out.data(), shape.num_rows,
-           *pool);
+           workers);
     benchmark::DoNotOptimize(out.data());
     matrix_idx = (matrix_idx + 1) % num_matrices;
   }

@@ -70,13 +70,16 @@ absl::Status WriteReport(const Checkpoint& checkpoint,
 absl::Status PrepareReports(const Checkpoint& checkpoint,
                             const std::string& folder) {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  const bool is_new = std::filesystem::create_directories(folder, error);
   if (error) {
     return absl::UnavailableError(absl::StrCat(
         PrintablePath(folder), ": cannot be made: ", error.message()));
   }
   for (const char* name : {kJsonName, kTableName}) {
-    LOWMEM_RETURN_IF_ERROR(CreateReport(checkpoint, folder, name).status());
+    const absl::Status status = CreateReport(checkpoint, folder, name).status();
+    if (status.ok()) continue;
+    if (is_new) std::filesystem::remove(folder, error);
+    return status;
   }
   return absl::OkStatus();
 }

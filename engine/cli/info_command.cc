@@ -149,9 +149,9 @@ std::string ForecastText(const ModelSummary& summary, bool has_budget) {
         FormatBytes(mode.smallest.footprint.kv_bytes_per_token),
         FormatBytes(mode.smallest.mapped_weight_bytes));
     if (has_budget) {
-      absl::StrAppendFormat(
-          &text, "  %4s  %8d  %11d", mode.planned ? "yes" : "no",
-          ContextTokens(mode), mode.longest_context_tokens);
+      absl::StrAppendFormat(&text, "  %4s  %8d  %11d",
+                            mode.planned ? "yes" : "no", ContextTokens(mode),
+                            mode.longest_context_tokens);
     }
     absl::StrAppend(&text, "\n");
   }

@@ -115,8 +115,9 @@ absl::StatusOr<ModelFootprint> AddActivations(const ModelFootprint& model,
                                               const ModelConfig& config,
                                               const TransformerOptions& options,
                                               uint32_t num_threads) {
-  LOWMEM_ASSIGN_OR_RETURN(const uint64_t activation_bytes,
-                          Transformer::ActivationBytes(config, options));
+  LOWMEM_ASSIGN_OR_RETURN(
+      const uint64_t activation_bytes,
+      Transformer::ActivationBytes(config, options, num_threads));
   ModelFootprint footprint = model;
   footprint.arena_bytes = WholePages(activation_bytes);
   if (num_threads > kProgramThreads) {

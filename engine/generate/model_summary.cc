@@ -60,9 +60,9 @@ absl::StatusOr<ModeSummary> SummarizeMode(const EngineOptions& options,
   if (!absl::IsResourceExhausted(choice.status())) return choice.status();
   EngineOptions any_context = options;
   any_context.max_context_tokens = 0;
-  const absl::StatusOr<ModeChoice> shorter = ChooseMode(
-      ModeRequestOf(any_context, sizes.config.max_context_tokens),
-      sizes.FunctionFor(any_context));
+  const absl::StatusOr<ModeChoice> shorter =
+      ChooseMode(ModeRequestOf(any_context, sizes.config.max_context_tokens),
+                 sizes.FunctionFor(any_context));
   if (shorter.ok()) {
     summary.longest_context_tokens = shorter->longest_context_tokens;
   }

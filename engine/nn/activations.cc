@@ -5,6 +5,7 @@
 #include <array>
 
 #include "engine/nn/attend.h"
+#include "quant/matmul.h"
 #include "storage/base/status_macros.h"
 
 namespace lowmem {
@@ -18,7 +19,7 @@ struct Buffer {
 
 // No product overflows: dimensions are at most 2^20, tokens and threads 32
 // bits.
-std::array<Buffer, 13> BuffersOf(const ModelConfig& config,
+std::array<Buffer, 14> BuffersOf(const ModelConfig& config,
                                  const ActivationLimits& limits) {
   const uint64_t tokens = limits.chunk_tokens;
   const uint64_t longest_vector =
@@ -41,6 +42,9 @@ std::array<Buffer, 13> BuffersOf(const ModelConfig& config,
       {"logits",
        uint64_t{Activations::LogitTokens(config, limits)} * config.vocab_size,
        &Activations::logits},
+      {"products",
+       limits.num_threads * uint64_t{MatMulScratch(longest_vector, tokens)},
+       &Activations::matmul_scratch},
   }};
 }
 

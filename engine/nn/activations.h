@@ -19,6 +19,7 @@ struct ActivationLimits {
   uint32_t chunk_tokens = 0;    // tokens that go through a layer together
   uint32_t context_tokens = 0;  // positions a token may attend to
   uint64_t logit_bytes = 0;     // at least one row is held all the same
+  uint32_t num_threads = 1;     // that multiply
 };
 
 // Ownership: owns the arena; movable, and the spans stay valid.
@@ -55,6 +56,8 @@ struct Activations {
   // A norm's weight or a bias, decoded: as long as the longest.
   absl::Span<float> vector;
   absl::Span<float> logits;  // [logit_tokens, vocab_size]
+  // As MatMulWorkers wants it: for each thread.
+  absl::Span<float> matmul_scratch;
 
   Arena arena;
 };

@@ -127,7 +127,8 @@ absl::Status Linear(PassContext& pass, absl::Span<const Projection> projections,
   for (RowRanges ranges(pass, projections, num_tokens); !ranges.AtEnd();) {
     LOWMEM_RETURN_IF_ERROR(pass.CheckCancelled());
     LOWMEM_RETURN_IF_ERROR(ranges.Next());
-    MatMulAll(ranges.parts(), x, num_cols, num_tokens, pass.pool);
+    MatMulAll(ranges.parts(), x, num_cols, num_tokens,
+              {pass.pool, pass.matmul_scratch});
   }
   for (const Projection& projection : projections) {
     if (!projection.bias.has_value()) continue;

@@ -11,6 +11,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "storage/base/thread_pool.h"
 #include "storage/checkpoint.h"
 #include "storage/weight_source.h"
@@ -29,6 +30,9 @@ struct PassContext {
   const Checkpoint& checkpoint;
   WeightSource& source;
   ThreadPool& pool;
+  // As MatMulWorkers wants it, for the widest matrix and as many tokens as a
+  // chunk has.
+  absl::Span<float> matmul_scratch;
   const std::atomic<bool>* cancel = nullptr;  // may be nullptr
   uint64_t weight_bytes_read = 0;
 

@@ -20,7 +20,8 @@
 namespace lowmem {
 namespace {
 
-absl::StatusOr<ActivationLimits> LimitsOf(const TransformerOptions& options) {
+absl::StatusOr<ActivationLimits> LimitsOf(const TransformerOptions& options,
+                                          size_t num_threads) {
   if (options.max_chunk_tokens == 0 || options.max_context_tokens == 0) {
     return absl::InvalidArgumentError(
         "transformer: chunk and context: expected at least one token");
@@ -30,6 +31,7 @@ absl::StatusOr<ActivationLimits> LimitsOf(const TransformerOptions& options) {
       std::min(options.max_chunk_tokens, options.max_context_tokens);
   limits.context_tokens = options.max_context_tokens;
   limits.logit_bytes = options.max_logit_bytes;
+  limits.num_threads = static_cast<uint32_t>(num_threads);
   return limits;
 }
 
@@ -236,8 +238,10 @@ absl::Status ForwardObserver::OnFinalNorm(uint64_t, absl::Span<const float>) {
 }
 
 absl::StatusOr<uint64_t> Transformer::ActivationBytes(
-    const ModelConfig& config, const TransformerOptions& options) {
-  LOWMEM_ASSIGN_OR_RETURN(const ActivationLimits limits, LimitsOf(options));
+    const ModelConfig& config, const TransformerOptions& options,
+    uint32_t num_threads) {
+  LOWMEM_ASSIGN_OR_RETURN(const ActivationLimits limits,
+                          LimitsOf(options, num_threads));
   return Activations::BytesFor(config, limits);
 }
 
@@ -245,11 +249,14 @@ absl::StatusOr<std::unique_ptr<Transformer>> Transformer::Create(
     const ModelConfig& config, const Checkpoint& checkpoint,
     const ModelWeights& weights, WeightSource& source, ThreadPool& pool,
     const TransformerOptions& options, MemoryAccount& account) {
-  LOWMEM_ASSIGN_OR_RETURN(const ActivationLimits limits, LimitsOf(options));
+  LOWMEM_ASSIGN_OR_RETURN(const ActivationLimits limits,
+                          LimitsOf(options, pool.num_threads()));
   LOWMEM_ASSIGN_OR_RETURN(Activations act,
                           Activations::Create(config, limits, account));
-  const PassContext pass = {
-      .checkpoint = checkpoint, .source = source, .pool = pool};
+  const PassContext pass = {.checkpoint = checkpoint,
+                            .source = source,
+                            .pool = pool,
+                            .matmul_scratch = act.matmul_scratch};
   return std::make_unique<DenseTransformer>(config, weights, pass,
                                             std::move(act));
 }

@@ -59,8 +59,10 @@ struct TransformerOptions {
 // Lifetime: everything passed to Create must outlive it.
 class Transformer {
  public:
+  // For a pool of so many threads.
   static absl::StatusOr<uint64_t> ActivationBytes(
-      const ModelConfig& config, const TransformerOptions& options);
+      const ModelConfig& config, const TransformerOptions& options,
+      uint32_t num_threads);
 
   // Errors: kResourceExhausted when `account` refuses the arena; what the
   // source returns.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "quant/decode.h"
+#include "quant/kernels/product_cut.h"
 #include "quant/kernels/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -24,51 +25,20 @@ HWY_BEFORE_NAMESPACE();
 namespace lowmem {
 namespace HWY_NAMESPACE {
 
-// Six rows and the columns of four tokens take 40 KiB of the first-level cache.
-inline constexpr size_t kMaxPanelCols = 1024;
-// Panels begin where blocks of every type do.
-inline constexpr size_t kPanelUnitCols = 256;
+static_assert(kRowsOfWholeTiles % kTileRows == 0 &&
+              kFewPanelsRows % kTileRows == 0 &&
+              kManyPanelsRows % kTileRows == 0 && kTileRows <= kMaxTileRows &&
+              kTileTokens <= kMaxTileTokens && kNumLanes == kLanesOfSum);
 
-// How a product is cut: a block is as many rows and tokens.
-struct Cut {
-  size_t panel_cols;
-  size_t panel_stride;  // in floats, from one decoded row to the next
-  size_t block_rows;
-  size_t block_tokens;
-};
-
-// The columns of a block's tokens come from the second-level cache. Those of
-// one panel stay there for all rows. Of more panels they are brought in anew by
-// every block of rows, so that it should have many: fewer tokens leave room for
-// their sums.
-inline constexpr size_t kOnePanelTokens = 128;
-inline constexpr size_t kFewPanels = 2;
-inline constexpr size_t kFewPanelsRows = 24;
-inline constexpr size_t kManyPanelsRows = 48;
-inline constexpr size_t kMaxSums = 3072;
-static_assert(kFewPanelsRows % kTileRows == 0 &&
-              kManyPanelsRows % kTileRows == 0 &&
-              kRowsOfWholeTiles % kTileRows == 0);
-
-inline Cut CutOf(size_t num_cols) {
-  const size_t num_panels = hwy::DivCeil(num_cols, kMaxPanelCols);
-  // All panels of a row are about as wide.
-  const size_t panel_cols =
-      hwy::RoundUpTo(hwy::DivCeil(num_cols, num_panels), kPanelUnitCols);
-  // One group more than used: rows a multiple of 4 KiB apart would share cache
-  // sets.
-  const size_t panel_stride = panel_cols + kNumLanes;
-  if (num_panels == 1) {
-    return {panel_cols, panel_stride, kTileRows, kOnePanelTokens};
-  }
-  const size_t block_rows =
-      num_panels <= kFewPanels ? kFewPanelsRows : kManyPanelsRows;
-  return {panel_cols, panel_stride, block_rows, kMaxSums / block_rows};
-}
-
+// A thread's work space, laid out in the floats it was given.
 struct Scratch {
-  HWY_ALIGN float panel[kTileRows * (kMaxPanelCols + kNumLanes)];
-  LaneSums sums[kMaxSums];
+  Scratch(float* floats, const ProductCut& cut)
+      : panel(floats),
+        sums(reinterpret_cast<LaneSums*>(floats +
+                                         kMaxTileRows * cut.panel_stride)) {}
+
+  float* panel;    // [kTileRows, panel_stride]
+  LaneSums* sums;  // [block_rows, block_tokens], or those of one tile
 };
 
 // Bytes of rows that are decoded next: the processor sees no stream in pieces
@@ -171,7 +141,8 @@ inline NextPiece PieceAfter(const WeightRows& weights, size_t row,
 }
 
 void MultiplyBlock(const WeightRows& weights, size_t row_begin, size_t row_end,
-                   const Tokens& tokens, const Cut& cut, Scratch& scratch) {
+                   const Tokens& tokens, const ProductCut& cut,
+                   const Scratch& scratch) {
   float* panel_rows[kTileRows];
   const uint8_t* panel_bytes[kTileRows];
   for (size_t r = 0; r < kTileRows; ++r) {
@@ -207,10 +178,11 @@ void MultiplyBlock(const WeightRows& weights, size_t row_begin, size_t row_end,
 }
 
 void MultiplyRowsOnTarget(const WeightRows& weights, size_t row_begin,
-                          size_t row_end, const Tokens& tokens) {
-  Scratch scratch;
-  std::memset(scratch.panel, 0, sizeof(scratch.panel));
-  const Cut cut = CutOf(weights.num_cols);
+                          size_t row_end, const Tokens& tokens, float* floats) {
+  const ProductCut cut = CutOf(weights.num_cols, tokens.num_tokens, kTileRows);
+  const Scratch scratch(floats, cut);
+  // Rows that a last tile lacks are computed with, too.
+  std::fill_n(scratch.panel, kTileRows * cut.panel_stride, 0.0f);
   for (size_t t = 0; t < tokens.num_tokens; t += cut.block_tokens) {
     const Tokens part =
         tokens.Part(t, HWY_MIN(cut.block_tokens, tokens.num_tokens - t));
@@ -231,10 +203,14 @@ namespace lowmem {
 
 HWY_EXPORT(MultiplyRowsOnTarget);
 
+size_t MultiplyRowsScratch(size_t num_cols, size_t num_tokens) {
+  return CutScratchFloats(num_cols, num_tokens);
+}
+
 void MultiplyRows(const WeightRows& weights, size_t row_begin, size_t row_end,
-                  const Tokens& tokens) {
+                  const Tokens& tokens, float* scratch) {
   HWY_DYNAMIC_DISPATCH(MultiplyRowsOnTarget)
-  (weights, row_begin, row_end, tokens);
+  (weights, row_begin, row_end, tokens, scratch);
 }
 
 }  // namespace lowmem

@@ -16,11 +16,16 @@ namespace lowmem {
 // target.
 inline constexpr size_t kRowsOfWholeTiles = 12;
 
+// Floats that MultiplyRows works on, for any rows of up to num_cols columns and
+// up to num_tokens tokens; never less for more of either. At most 123 KiB.
+size_t MultiplyRowsScratch(size_t num_cols, size_t num_tokens);
+
 // Dot products of rows row_begin <= r < row_end with all tokens, in the order
-// of matmul.h. Chooses the instruction set once per call. Memory: up to 128 KiB
-// of stack.
+// of matmul.h. Chooses the instruction set once per call.
+// REQUIRES: scratch holds MultiplyRowsScratch floats, on a cache line, for this
+// call alone.
 void MultiplyRows(const WeightRows& weights, size_t row_begin, size_t row_end,
-                  const Tokens& tokens);
+                  const Tokens& tokens, float* scratch);
 
 }  // namespace lowmem
 

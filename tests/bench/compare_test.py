@@ -185,7 +185,18 @@ class CommandLineTest(unittest.TestCase):
     def test_unknown_names_are_refused_before_anything_is_built(self):
         self.assertIn("known: decode, prefill", self.refusal("--only", "speed"))
         self.assertIn("known: qwen-bf16", self.refusal("--models", "gpt"))
-        self.assertIn("--gguf", self.refusal("--limits", "64M"))
+        self.assertIn("--gguf", self.refusal("--models", "given"))
+        self.assertIn("one model", self.refusal("--limits", "64M", "--models",
+                                                "qwen-bf16,smollm2-bf16"))
+
+    def test_bad_values_are_refused_in_one_line_before_anything_is_built(self):
+        for option, value in (("-t", "0"), ("-t", "abc"), ("-t", ""), ("-t", "-1"), ("-r", "0"),
+                              ("-n", "-1"), ("--limits", "5X"), ("--limits", ""),
+                              ("--throttle", "foo"), ("--model", "/no/such"),
+                              ("--peer", "/no/such"), ("--peer", "/")):
+            said = self.refusal(f"{option}={value}" if option.startswith("--") else option + value)
+            self.assertNotIn("Traceback", said, (option, value))
+            self.assertIn(option.strip("-"), said.splitlines()[-1], (option, value))
 
 
 if __name__ == "__main__":

@@ -112,6 +112,29 @@ TEST_P(BudgetTest, ManyThreadsAreWithinTheBudgetToo) {
   EXPECT_LE(result.process.peak_bytes, *run.budget_bytes);
 }
 
+// A long chunk is what threads need work space for.
+TEST_P(BudgetTest, ManyThreadsAndALongPromptAreWithinTheBudgetToo) {
+  constexpr int kNumThreads = 64;
+  std::string reason;
+  if (!CanLimit(&reason)) GTEST_SKIP() << reason;
+  BudgetRun free = Copy();
+  free.prompt_ids.clear();
+  for (int64_t i = 0; i < 300; ++i) free.prompt_ids.push_back(3 + i % 200);
+  const std::vector<int64_t> expected = Generate(free).ids;
+  const uint64_t least = LeastBudget(model_->path(), GetParam(), kNumThreads);
+  for (const uint64_t mib : {3, 6, 12}) {
+    SCOPED_TRACE(absl::StrCat(mib, " MiB more than the least"));
+    BudgetRun run = Run(least + (mib << 20), kNumThreads);
+    run.prompt_ids = free.prompt_ids;
+    run.limit_bytes = run.budget_bytes;
+    const BudgetResult result = Generate(run);
+    EXPECT_EQ(result.ids, expected);
+    EXPECT_EQ(result.group.num_oom_kills, 0u);
+    if (kIsSanitized) continue;
+    EXPECT_LE(result.process.peak_bytes, *run.budget_bytes);
+  }
+}
+
 TEST_P(BudgetTest, OnePageLessThanTheLeastIsRefused) {
   const uint64_t least = LeastBudget(model_->path(), GetParam());
   const SubprocessResult result = RunCli(ArgsOf(Run(least - 4096, 2)));

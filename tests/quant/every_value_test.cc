@@ -13,6 +13,7 @@
 #include "tests/quant/kernels/each_target.h"
 #include "tests/quant/kernels/lane_reference.h"
 #include "tests/quant/kernels/one_row.h"
+#include "tests/support/matmul_scratch.h"
 #include "tests/support/status_matchers.h"
 
 namespace lowmem {
@@ -50,8 +51,8 @@ TEST_P(EveryValueTest, OfF16AndBF16InAProduct) {
                                 kNumCols};
     for (const size_t num_tokens : {size_t{1}, kMaxTokens}) {
       std::vector<float> out(num_tokens * kNumWords);
-      MatMul(weights, x.data(), kNumCols, num_tokens, out.data(), kNumWords,
-             *pool);
+      MatMulAlone(weights, x.data(), kNumCols, num_tokens, out.data(),
+                  kNumWords, *pool);
       for (size_t r = 0; r < kNumWords; ++r) {
         const uint16_t word = static_cast<uint16_t>(r);
         const std::vector<float> row(

@@ -15,6 +15,7 @@
 #include "quant/decode.h"
 #include "tests/quant/kernels/each_target.h"
 #include "tests/quant/kernels/lane_reference.h"
+#include "tests/support/matmul_scratch.h"
 #include "tests/support/status_matchers.h"
 
 namespace lowmem {
@@ -97,7 +98,7 @@ class MatMulTest : public lowmem::testing::EachTargetTest {
     const size_t out_stride = weights.num_rows + kRoom;
     std::vector<float> out(kRoom + num_tokens * out_stride, kNaN);
     float* first = out.data() + kRoom;
-    MatMul(weights, x, x_stride, num_tokens, first, out_stride, pool);
+    MatMulAlone(weights, x, x_stride, num_tokens, first, out_stride, pool);
     for (size_t i = 0; i < kRoom; ++i) ASSERT_TRUE(std::isnan(out[i]));
     for (size_t t = 0; t < num_tokens; ++t) {
       for (size_t r = 0; r < weights.num_rows; ++r) {
@@ -183,8 +184,8 @@ TEST_P(MatMulTest, DoesNotDependOnThreadsOrRowSplits) {
           piece.data += begin * all.row_bytes;
           piece.num_rows = std::min<size_t>(17, kNumRows - begin);
           std::vector<float> out(num_tokens * kNumRows, kNaN);
-          MatMul(piece, x.data(), kNumCols, num_tokens, out.data() + begin,
-                 kNumRows, *pool);
+          MatMulAlone(piece, x.data(), kNumCols, num_tokens, out.data() + begin,
+                      kNumRows, *pool);
           for (size_t t = 0; t < num_tokens; ++t) {
             for (size_t r = begin; r < begin + piece.num_rows; ++r) {
               ASSERT_THAT(out[t * kNumRows + r],
@@ -221,12 +222,14 @@ TEST_P(MatMulTest, SeveralTogetherAreWhatEachIsAlone) {
           View(shape.dtype, bytes.back().data(), shape.num_rows, kNumCols);
       alone.emplace_back(num_tokens * shape.num_rows + 1, kNaN);
       together.emplace_back(num_tokens * shape.num_rows + 1, kNaN);
-      MatMul(weights, x.data(), kNumCols, num_tokens, alone.back().data(),
-             shape.num_rows, *Threads(1));
+      MatMulAlone(weights, x.data(), kNumCols, num_tokens, alone.back().data(),
+                  shape.num_rows, *Threads(1));
       parts.push_back({weights, together.back().data(), shape.num_rows});
     }
     for (const size_t num_threads : {1, 2, 3}) {
-      MatMulAll(parts, x.data(), kNumCols, num_tokens, *Threads(num_threads));
+      MatMulScratchSpace scratch(num_threads, kNumCols, num_tokens);
+      MatMulAll(parts, x.data(), kNumCols, num_tokens,
+                {*Threads(num_threads), scratch.floats()});
       for (size_t p = 0; p < parts.size(); ++p) {
         for (size_t i = 0; i < alone[p].size(); ++i) {
           ASSERT_THAT(together[p][i], SameBits(alone[p][i]))
@@ -320,8 +323,8 @@ TEST_P(MatMulTest, NeverReadsBehindTheLastRow) {
       const float* x = reinterpret_cast<const float*>(x_guarded.data());
       for (const size_t num_tokens : {1, 4}) {
         std::vector<float> out(num_tokens * 3);
-        MatMul(View(dtype, bytes.data(), 3, num_cols), x, num_cols, num_tokens,
-               out.data(), 3, *pool);
+        MatMulAlone(View(dtype, bytes.data(), 3, num_cols), x, num_cols,
+                    num_tokens, out.data(), 3, *pool);
       }
     }
   }
@@ -366,8 +369,8 @@ TEST_P(MatMulTest, DecodesEvery16BitFloatAsDecodeRowDoes) {
     for (const size_t num_tokens : {1, 2}) {
       const std::vector<float> ones(num_tokens, 1.0f);
       std::vector<float> out(num_tokens * bits.size());
-      MatMul(View(dtype, bytes, bits.size(), 1), ones.data(), 1, num_tokens,
-             out.data(), bits.size(), *pool);
+      MatMulAlone(View(dtype, bytes, bits.size(), 1), ones.data(), 1,
+                  num_tokens, out.data(), bits.size(), *pool);
       for (size_t i = 0; i < out.size(); ++i) {
         // Adding to the zero of a fresh lane turns -0 into +0.
         ASSERT_THAT(out[i], SameBits(decoded[i % bits.size()] + 0.0f)) << i;

@@ -15,6 +15,7 @@
 #include "tests/quant/kernels/lane_reference.h"
 #include "tests/quant/kernels/one_row.h"
 #include "tests/quant/kernels/vector_reference.h"
+#include "tests/support/matmul_scratch.h"
 #include "tests/support/status_matchers.h"
 
 namespace lowmem {
@@ -90,9 +91,9 @@ TEST_P(PaddingTest, AroundRowsAndActivationsOfAProduct) {
       Padded activations(x, n % 17);
       for (const size_t num_tokens : {1, 2, 3, 5, 8, 12}) {
         std::vector<float> out(num_tokens * kNumRows);
-        MatMul({dtype, rows.Row(0), rows.row_bytes, kNumRows, n},
-               activations.data(), x_stride, num_tokens, out.data(), kNumRows,
-               *pool);
+        MatMulAlone({dtype, rows.Row(0), rows.row_bytes, kNumRows, n},
+                    activations.data(), x_stride, num_tokens, out.data(),
+                    kNumRows, *pool);
         for (size_t t = 0; t < num_tokens; ++t) {
           for (size_t r = 0; r < kNumRows; ++r) {
             ASSERT_THAT(out[t * kNumRows + r],
@@ -136,9 +137,9 @@ TEST_P(PaddingTest, AroundRowsOfBlocks) {
       Padded activations(x, num_blocks);
       for (const size_t num_tokens : {size_t{1}, kMaxTokens}) {
         std::vector<float> out(num_tokens * kNumRows);
-        MatMul({dtype, rows.Row(0), rows.row_bytes, kNumRows, n},
-               activations.data(), x_stride, num_tokens, out.data(), kNumRows,
-               *pool);
+        MatMulAlone({dtype, rows.Row(0), rows.row_bytes, kNumRows, n},
+                    activations.data(), x_stride, num_tokens, out.data(),
+                    kNumRows, *pool);
         for (size_t t = 0; t < num_tokens; ++t) {
           for (size_t r = 0; r < kNumRows; ++r) {
             ASSERT_THAT(out[t * kNumRows + r],

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/generate/model_footprint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "storage/base/json.h"
@@ -138,7 +139,7 @@ TEST_F(EngineTest, ATextUnderATightBudgetIsTheSame) {
     options.mode = mode;
     options.max_context_tokens =
         static_cast<uint32_t>(golden_[1].ids.size()) + 24;
-    options.ram_budget_bytes = (uint64_t{7} << 20) + (400 << 10);
+    options.ram_budget_bytes = kProgramBytes + (656 << 10);
     ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Engine> engine,
                          Engine::Open(options));
     ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Session> session,

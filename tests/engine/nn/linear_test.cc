@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/engine/nn/model_run.h"
 #include "tests/engine/nn/wrapped_sources.h"
+#include "tests/support/matmul_scratch.h"
 #include "tests/support/status_matchers.h"
 
 namespace lowmem::testing {
@@ -81,8 +82,12 @@ class LinearTest : public ::testing::Test {
   absl::Status Apply(WeightSource& source, ThreadPool& pool,
                      absl::Span<const Projection> projections,
                      size_t num_tokens = kNumTokens) {
-    PassContext pass = {
-        .checkpoint = *model_->checkpoint, .source = source, .pool = pool};
+    MatMulScratchSpace scratch(pool.num_threads(), model_->config.dim,
+                               num_tokens);
+    PassContext pass = {.checkpoint = *model_->checkpoint,
+                        .source = source,
+                        .pool = pool,
+                        .matmul_scratch = scratch.floats()};
     return Linear(pass, projections, x_.data(), num_tokens,
                   absl::MakeSpan(scratch_));
   }

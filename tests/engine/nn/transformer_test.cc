@@ -280,7 +280,8 @@ TEST_F(TransformerTest, ArenaIsWhatWasForecastAndNeverGrows) {
   ASSERT_OK_AND_ASSIGN(
       const uint64_t forecast,
       Transformer::ActivationBytes(
-          model_->config, {.max_chunk_tokens = 16, .max_context_tokens = 64}));
+          model_->config, {.max_chunk_tokens = 16, .max_context_tokens = 64},
+          /*num_threads=*/2));
   EXPECT_EQ(run->transformer->arena_bytes(), forecast);
   const uint64_t held = run->account.used_bytes();
   Recording recording;
