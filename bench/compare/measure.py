@@ -11,10 +11,12 @@ PAGES = {"mmap": "single", "copy": "huge"}
 
 
 class Samples:
-    """What each round gave for a row: {row: {figure: [a value for each round]}}."""
+    """What each round gave for a row: {row: {figure: [a value for each round]}}, and what a
+    program said that failed: the others go on."""
 
     def __init__(self):
         self.rows = {}
+        self.failures = []
 
     def add(self, row, **figures):
         samples = self.rows.setdefault(row, {})
@@ -116,17 +118,19 @@ def context(samples, options, subject, threads, turn):
 def measure_round(samples, options, subject, turn, say):
     """One round of one subject."""
     all_threads = max(options.threads)
+    parts = []
     for threads in options.threads:
-        if "decode" in options.only:
-            say(f"decode, {threads} threads")
-            decode(samples, options, subject, threads, turn)
-        if "prefill" in options.only:
-            say(f"prefill, {threads} threads")
-            prefill(samples, options, subject, threads, turn)
-    if "start" in options.only:
-        say("start")
-        start(samples, options, subject, all_threads, turn)
+        parts += [("decode", decode, threads), ("prefill", prefill, threads)]
+    parts.append(("start", start, all_threads))
     # Thousands of tokens of prompt each: not for every way of storing weights.
-    if "context" in options.only and subject.name in options.context_models:
-        say("context")
-        context(samples, options, subject, all_threads, turn)
+    if subject.name in options.context_models:
+        parts.append(("context", context, all_threads))
+    for name, part, threads in parts:
+        if name not in options.only:
+            continue
+        say(f"{name}, {threads} threads")
+        try:
+            part(samples, options, subject, threads, turn)
+        except RuntimeError as error:
+            samples.failures.append(str(error))
+            say(f"{name}, {threads} threads: {error}")

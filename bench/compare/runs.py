@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of each program, in a process of its own, and the figures of what it printed."""
 import json
+import signal
 import subprocess
 import time
 
@@ -9,8 +10,10 @@ def output_of(command):
     done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))} failed with {done.returncode}:\n"
-                           f"{done.stderr.decode(errors='replace')[-2000:]}")
+        how = (f"failed with {done.returncode}" if done.returncode > 0 else
+               f"was killed by {signal.Signals(-done.returncode).name}")
+        said = done.stderr.decode(errors="replace")[-2000:].strip()
+        raise RuntimeError(f"{' '.join(map(str, command))} {how}" + (f":\n{said}" if said else ""))
     return done.stdout
 
 

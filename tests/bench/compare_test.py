@@ -56,6 +56,10 @@ class OutputTest(unittest.TestCase):
         self.assertEqual(runs.llama_speed(rows, "n_gen"), 20)
         self.assertEqual(runs.llama_speed(rows, "n_prompt"), 100)
 
+    def test_killed_program_is_named_with_its_signal(self):
+        with self.assertRaisesRegex(RuntimeError, "sh.*was killed by SIGILL$"):
+            runs.output_of(["sh", "-c", "kill -ILL $$"])
+
     def test_failed_program_is_named_with_what_it_said(self):
         with self.assertRaisesRegex(RuntimeError, "(?s)sh.*failed with 3.*no such model"):
             runs.output_of(["sh", "-c", "echo no such model >&2; exit 3"])
@@ -100,6 +104,7 @@ class RoundTest(unittest.TestCase):
         for turn in turns:
             measure.measure_round(samples, options, subjects.Subject("m", Path(), Path()), turn,
                                   lambda what: None)
+        self.failures = samples.failures
         return {(row["part"], row["mode"]): row for row in table.summarize(samples.rows)}
 
     def test_decode_is_held_against_a_read_in_the_pages_of_its_mode(self):
@@ -126,6 +131,15 @@ class RoundTest(unittest.TestCase):
     def test_who_is_first_changes_from_round_to_round(self):
         self.measure(["prefill"], turns=(True, False))
         self.assertEqual(self.asked, ["theirs", "ours", "ours", "theirs"])
+
+    def test_a_run_that_fails_does_not_end_the_others(self):
+        def crash(*_):
+            raise RuntimeError("llama-bench was killed by SIGILL")
+        with mock.patch("compare.runs.llama_prefill", crash):
+            rows = self.measure(["decode", "prefill"])
+        self.assertIn(("decode", "copy"), rows)
+        self.assertNotIn(("prefill", "copy"), rows)
+        self.assertEqual(self.failures, ["llama-bench was killed by SIGILL"])
 
     def test_table_has_a_line_for_each_row(self):
         rows = list(self.measure(measure.PARTS).values())
