@@ -37,7 +37,7 @@ struct MatMulWorkers {
 };
 
 // Floats of work space a thread for any products with up to num_cols columns
-// and up to num_tokens tokens: none for one token, 123 KiB at most. A multiple
+// and up to num_tokens tokens: none for one token, 121 KiB at most. A multiple
 // of a cache line.
 size_t MatMulScratch(size_t num_cols, size_t num_tokens);
 

@@ -15,8 +15,8 @@ namespace lowmem {
 namespace {
 
 // Work between two looks at the cancel flag, which is to take effect within
-// half a second. Multiplications: about a millisecond on a desktop core, some
-// tens of them on a Raspberry Pi.
+// half a second. Multiplications: some milliseconds on a desktop core, a tenth
+// of a second on a slow one.
 constexpr uint64_t kProductsPerRange = uint64_t{1} << 28;
 // Bytes, because a mapping may still have to fetch them: 0.2 s from an SD card.
 constexpr uint64_t kBytesPerRange = uint64_t{8} << 20;

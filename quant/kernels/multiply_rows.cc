@@ -92,9 +92,9 @@ void MultiplyPanel(const uint8_t* const (&rows)[kTileRows], size_t num_rows,
                    const Panel& panel, const Tokens& tokens,
                    const NextPiece& next, LaneSums* sums) {
   const bool is_whole = kFromZero && panel.is_last;
+  const size_t num_tiles = hwy::DivCeil(tokens.num_tokens, kTileTokens);
   ForEachTileOfTokens(tokens.num_tokens, [&](size_t t, auto count) HWY_ATTR {
-    next.Prefetch(t / kTileTokens,
-                  hwy::DivCeil(tokens.num_tokens, kTileTokens));
+    next.Prefetch(t * num_tiles / tokens.num_tokens, num_tiles);
     LaneSums* tile_sums = is_whole ? sums : sums + t * kTileRows;
     MultiplyTile<count(), kFromZero>(
         rows, tokens.x + t * tokens.x_stride + panel.first_col, tokens.x_stride,

@@ -17,7 +17,7 @@ namespace lowmem {
 inline constexpr size_t kRowsOfWholeTiles = 12;
 
 // Floats that MultiplyRows works on, for any rows of up to num_cols columns and
-// up to num_tokens tokens; never less for more of either. At most 123 KiB.
+// up to num_tokens tokens; never less for more of either. At most 121 KiB.
 size_t MultiplyRowsScratch(size_t num_cols, size_t num_tokens);
 
 // Dot products of rows row_begin <= r < row_end with all tokens, in the order
