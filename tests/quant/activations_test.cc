@@ -31,8 +31,9 @@ INSTANTIATE_ON_EACH_TARGET(ActivationsTest);
 TEST_P(ActivationsTest, SiluMulIsWithinThreeUlps) {
   std::vector<float> v;
   for (float x = -86.0f; x < 90.0f; x += 0.00737f) v.push_back(x);
-  for (float x = 1e-40f; x < 1e38f; x *= 3.7f) v.push_back(x);
-  for (float x = 1e-40f; x < 80.0f; x *= 3.7f) v.push_back(-x);
+  // A float of 1e-40 would stay 0 where denormals are flushed.
+  for (double x = 1e-40; x < 1e38; x *= 3.7) v.push_back(static_cast<float>(x));
+  for (double x = 1e-40; x < 80; x *= 3.7) v.push_back(static_cast<float>(-x));
   std::vector<float> gate = v;
   const std::vector<float> up(v.size(), 1.0f);
   SiluMul(up.data(), v.size(), gate.data());
@@ -132,14 +133,16 @@ constexpr Gelu kGelus[] = {
 TEST_P(ActivationsTest, GelusAreCloseToExact) {
   std::vector<float> v;
   for (float x = -14.5f; x < 14.5f; x += 0.000973f) v.push_back(x);
-  for (float x = 1e-40f; x < 1e38f; x *= 1.37f) {
-    v.push_back(x);
-    v.push_back(-x);
+  for (double x = 1e-40; x < 1e38; x *= 1.37) {
+    v.push_back(static_cast<float>(x));
+    v.push_back(static_cast<float>(-x));
   }
   for (const Gelu& gelu : kGelus) {
     std::vector<float> got = v;
     gelu.in_place(got.size(), got.data());
     for (size_t i = 0; i < v.size(); ++i) {
+      // Half of it is the result.
+      if (FlushesDenormals() && std::fabs(v[i]) < 2 * kSmallestNormal) continue;
       const long double exact = gelu.exact(v[i]);
       const double error = static_cast<double>(std::fabs(got[i] - exact));
       const double magnitude = std::fabs(v[i]);
